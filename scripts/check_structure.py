@@ -23,7 +23,7 @@ ALLOWED = {
     "steadfast-engine": {"model", "system", "store", "hosts"},
     "steadfast": {"model", "system", "store", "hosts", "memory", "app", "engine"},
 }
-FORBIDDEN_BELOW_BINARY = re.compile(r"^(tokio|clap|hyper|axum|ratatui|rmcp) ")
+FORBIDDEN_BELOW_BINARY = re.compile(r"^(tokio|clap|hyper|axum|ratatui|rmcp|ureq|rustls) ")
 HOST_BRANCH = re.compile(r"\b(?:Host|AgentKind)::(?:Claude|Codex)\b")
 # Ids and the facts about them, and what turns a name into an agent of a run.
 HOST_FILES = re.compile(r"^steadfast-hosts/|^steadfast-model/src/host\.rs$|^steadfast-model/src/run/plan\.rs$")

@@ -199,12 +199,11 @@ pub fn record(
     let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
     if let Some(at) = interrupted_at.filter(|at| goal.status == GoalStatus::Active && *at >= since) {
         let answered_at = db.session(&goal.session_id)?.and_then(|session| session.last_prompt_ms);
-        goal = match answered_at.filter(|answered| *answered > at) {
-            Some(answered) => db.save(&goal, change::interrupted_until(&goal, at, answered, now), origin)?,
-            None => {
-                facts.interrupted = true;
-                pause_interrupted(db, &goal, at, origin, now)?
-            }
+        goal = if let Some(answered) = answered_at.filter(|answered| *answered > at) {
+            db.save(&goal, change::interrupted_until(&goal, at, answered, now), origin)?
+        } else {
+            facts.interrupted = true;
+            pause_interrupted(db, &goal, at, origin, now)?
         };
     }
     Ok((goal, facts))

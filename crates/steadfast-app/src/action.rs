@@ -21,7 +21,6 @@ use steadfast_model::goal::wait::WaitError;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason, liveness};
 use steadfast_model::host::Host;
 use steadfast_model::limit::Limits;
-use steadfast_model::prompt;
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
@@ -170,19 +169,6 @@ pub fn refresh(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> R
         if let Some(goal) = db.goal(&goal.session_id)? {
             accounting::record(db, goal, &readings, origin, now)?;
         }
-        Ok(())
-    })
-}
-
-/// Records that the model has been told everything about the goal.
-pub fn mark_briefed(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> Result<(), StoreError> {
-    store.write(|db| {
-        let Some(goal) = db.goal(&goal.session_id)?.filter(|current| current.goal_id == goal.goal_id) else {
-            return Ok(());
-        };
-        let hash = Some(prompt::briefing_hash(&goal));
-        let after = Goal { briefed_hash: hash, updated_at_ms: now, ..goal.clone() };
-        db.save(&goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, origin)?;
         Ok(())
     })
 }

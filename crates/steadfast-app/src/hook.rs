@@ -13,6 +13,8 @@ mod session;
 mod steering;
 mod subagent;
 mod turn;
+pub mod typed;
+mod woken;
 
 pub use broken_config::broken_config;
 pub use rewake::{LookAtWait, rewake};
@@ -90,11 +92,13 @@ fn place(event: &HookEvent) -> &'static str {
     match event {
         HookEvent::SessionStart(_) => "session-start",
         HookEvent::SessionEnd { .. } => "session-end",
-        HookEvent::Prompt { .. } => "user-prompt-submit",
-        HookEvent::Command { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
+        HookEvent::Prompt { .. } | HookEvent::Woken => "user-prompt-submit",
+        HookEvent::Command { .. }
+        | HookEvent::Commands { .. }
+        | HookEvent::Directive { .. }
+        | HookEvent::LimitDialog => "user-prompt-expansion",
         HookEvent::OwnTool { .. } => "pre-tool-use",
         HookEvent::OwnToolAsked | HookEvent::PermissionAsked => "permission-request",
-        HookEvent::LimitDialog => "user-prompt-expansion",
         HookEvent::Idle => "notification",
         HookEvent::ToolBatch { .. } | HookEvent::NativeGoal(_) => "post-tool-batch",
         HookEvent::Stop { .. } => "stop",
@@ -123,6 +127,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             HookEvent::SessionStart(_)
                 | HookEvent::Prompt { .. }
                 | HookEvent::Command { .. }
+                | HookEvent::Commands { .. }
                 | HookEvent::Directive { .. }
         );
     let open = if registers { Store::open_within } else { Store::open_existing_within };
@@ -136,11 +141,10 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         restore::note_activity(call, &mut store)?;
     }
     let mut reply = dispatch(call, &mut store)?;
-    // A session start also takes what a killed process left. What cannot be taken now stays for the next one: the reply
-    // is decided and saved already, and must not be lost with it.
-    if store.added_message() || matches!(call.input.event, HookEvent::SessionStart(_)) {
-        reply.messages = store.take_messages(call.now).unwrap_or_default();
-    }
+    // These also deliver what a killed process or a command in the agent's shell left. An error leaves it for the next
+    // one: the reply is decided and saved already, and must not be lost.
+    let looks = matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Stop { .. });
+    reply.has_news = store.added_message() || (looks && store.has_news(call.now).unwrap_or_default());
     Ok(reply)
 }
 
@@ -186,7 +190,11 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             turn::stopped(call, store, *after_continuation, last_message.as_deref(), *background_work)
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
-        HookEvent::Command { .. } | HookEvent::Directive { .. } => session::typed_command(call, store),
+        HookEvent::Woken => woken::woken(call, store),
+        HookEvent::Commands { other_text: true, .. } => session::prompted(call, store, true),
+        HookEvent::Command { .. } | HookEvent::Commands { .. } | HookEvent::Directive { .. } => {
+            session::typed_command(call, store)
+        }
     }
 }
 
@@ -218,11 +226,11 @@ fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
         HookError::Store(error) => error.hint(),
         _ => "run `steadfast doctor`",
     };
-    let consequence = match degraded {
-        Ok(Some(_)) => call.host().spell(" The goal is paused; /goal-resume resumes it."),
-        _ => String::new(),
-    };
-    HookReply { message: Some(format!("steadfast: {error} ({hint}).{consequence}")), ..HookReply::default() }
+    let has_news = matches!(degraded, Ok(Some(_)));
+    let consequence =
+        if has_news { call.host().spell(" The goal is paused; /goal-resume resumes it.") } else { String::new() };
+    let message = Some(format!("steadfast: {error} ({hint}).{consequence}"));
+    HookReply { message, has_news, ..HookReply::default() }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! What the model of a goal is told when it continues: everything once, and a short reminder while it still knows that.
 
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::Goal;
+use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::limit::Axis;
 use steadfast_model::prompt::{self, PromptError, Wording};
-use steadfast_store::{Db, StoreError};
+use steadfast_store::{Db, Origin, StoreError};
 
 /// Which text the model gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,15 @@ pub fn brief(db: Db<'_>, goal: &mut Goal) -> Result<Brief, StoreError> {
         goal.briefed_hash = Some(hash);
     }
     Ok(Brief { kind, background_work })
+}
+
+/// Records that the model has been told everything about the goal in another text.
+pub fn note_briefed(db: Db<'_>, goal: &Goal, now: Millis) -> Result<(), StoreError> {
+    let origin = Origin { actor: Actor::Steadfast, place: "slash-command" };
+    let briefed_hash = Some(prompt::briefing_hash(goal));
+    let after = Goal { briefed_hash, updated_at_ms: now.max(goal.updated_at_ms), ..goal.clone() };
+    db.save(goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, origin)?;
+    Ok(())
 }
 
 impl Brief {

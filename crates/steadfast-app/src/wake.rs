@@ -4,6 +4,7 @@
 use crate::prompting::{self, Brief};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Span};
+use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::liveness;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason, turn};
 use steadfast_model::prompt::{self, PromptError, Wording};
@@ -12,12 +13,15 @@ use steadfast_system::paths::Paths;
 
 const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "rewake" };
 
+const HANDED_OVER: &str =
+    "Another agent worked on this goal while the plan was used up: look at the working tree first.";
+
 /// A goal that was woken, and what its model is to be told.
 #[derive(Debug)]
 pub struct Woken {
     pub goal: Goal,
     pub brief: Brief,
-    /// What ended its wait; empty if it did not wait.
+    /// What ended its wait or happened meanwhile; empty if nothing did.
     pub wait_over: String,
 }
 
@@ -57,7 +61,10 @@ pub fn claim(
             return Ok(None);
         }
         // The wake-up forgets the wait.
-        let wait_over = prompt::wait_over(&goal, now).unwrap_or_default();
+        let wait_over = match goal.paused_reason {
+            Some(PausedReason::UsageLimit) if was_handed_over(db, &goal)? => HANDED_OVER.to_owned(),
+            _ => prompt::wait_over(&goal, now).unwrap_or_default(),
+        };
         let Some(goal) = resumed(db, goal, now)? else {
             return Ok(None);
         };
@@ -67,6 +74,12 @@ pub fn claim(
         let goal = db.save(&goal, change, ORIGIN)?;
         Ok(Some(Woken { goal, brief, wait_over }))
     })
+}
+
+/// Whether the other agent worked on the goal in this pause.
+pub fn was_handed_over(db: Db<'_>, goal: &Goal) -> Result<bool, StoreError> {
+    let id = |kind| db.last_event(&goal.goal_id, kind).map(|event| event.map(|event| event.id));
+    Ok(id(EventKind::GoalHandedOver)? > id(EventKind::GoalPaused)?)
 }
 
 /// Ends a pause that is over. Returns `None` if its budget was spent before, so that it gets no turn.

@@ -1,7 +1,6 @@
 //! Desktop notifications. The texts are arguments, never parts of a script, and a missing desktop is no error.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::process::LimitedCommand;
@@ -13,17 +12,6 @@ pub fn desktop(title: &str, body: &str) {
     for (program, arguments) in commands(title, body) {
         let shown = LimitedCommand::new(program, Path::new("/"), LIMIT).args(arguments).run();
         if shown.is_ok_and(|outcome| outcome.exit_code == Some(0)) {
-            return;
-        }
-    }
-}
-
-/// Starts a notification and does not wait for it: a hook must not hold up its client.
-pub fn desktop_in_background(title: &str, body: &str) {
-    for (program, arguments) in commands(title, body) {
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        if command.spawn().is_ok() {
             return;
         }
     }

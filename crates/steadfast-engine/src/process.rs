@@ -95,7 +95,7 @@ impl LimitedCommand {
     }
 
     #[must_use]
-    pub(crate) fn stdin(mut self, stdin: Stdio) -> Self {
+    pub fn stdin(mut self, stdin: Stdio) -> Self {
         self.command.stdin(stdin);
         self
     }

@@ -64,6 +64,8 @@ pub struct HostAdapter {
     pub fork_parent: fn(transcript: &Path) -> Option<String>,
     /// Whether the host will send the model a message that states the goal.
     pub holds: fn(transcript: &Path, statement: &Statement, since: Since) -> io::Result<bool>,
+    /// Whether a turn runs, as the session's file says; `None` if it does not say so.
+    pub turn_runs: fn(transcript: &Path) -> Option<bool>,
     /// Whether a line of a session file is an answer of the model or a tool call.
     pub is_model_output: fn(line: &Value) -> bool,
 

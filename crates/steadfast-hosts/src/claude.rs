@@ -35,6 +35,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
         // The client writes its file after this hook.
         Since::Compaction { .. } => Ok(false),
     },
+    turn_runs: |_| None,
     is_model_output: transcript::is_model_output,
     native_goal_database: |_| None,
     native_goal_in_transcript: transcript::last_goal,

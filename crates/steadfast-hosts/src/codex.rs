@@ -31,6 +31,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     subagent_files: |_| None,
     fork_parent: rollout::forked_from,
     holds: rollout::holds,
+    turn_runs: rollout::turn_runs,
     is_model_output: rollout::is_model_output,
     native_goal_database: |transcript| files::goal_database(&files::home_of(transcript)?),
     native_goal_in_transcript: |_| None,

@@ -36,7 +36,7 @@ pub fn to_local_short(at: Millis, now: Millis) -> String {
 }
 
 /// A moment in the machine's time zone; `None` outside the calendar's range.
-fn zoned(at: Millis) -> Option<Zoned> {
+pub(crate) fn zoned(at: Millis) -> Option<Zoned> {
     Some(Timestamp::from_millisecond(at).ok()?.to_zoned(TimeZone::system()))
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use crate::clock::Millis;
 use crate::host::Host;
 use crate::memory::observation::Observation;
-use crate::outbox::Message;
 use crate::reading::NativeGoal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +34,10 @@ pub enum HookEvent {
     Prompt { typed: bool },
     /// One of our commands: `status` for `/goal-status` or `$goal-status`.
     Command { verb: String, arguments: String },
+    /// A prompt with several of our commands, each on a line of its own, or with other text around them.
+    Commands { commands: Vec<TypedCommand>, other_text: bool },
+    /// Our own message, which a process outside of the client sent to wake the goal.
+    Woken,
     /// A prompt that states a goal: `goal: …`.
     Directive { objective: String },
     /// A call of one of our own MCP tools.
@@ -82,6 +85,13 @@ pub struct OwnToolDone {
     pub is_batch: bool,
 }
 
+/// One of our commands in a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypedCommand {
+    pub verb: String,
+    pub arguments: String,
+}
+
 /// A subagent and the file it writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
@@ -108,8 +118,8 @@ pub struct HookReply {
     pub message: Option<String>,
     /// Run the tool without asking.
     pub allow_tool: bool,
-    /// For the user outside of the client; not part of what is written to it.
-    pub messages: Vec<Message>,
+    /// Messages wait to be delivered to the user outside of the client; not part of what is written to it.
+    pub has_news: bool,
     /// When the goal is to be woken; not part of what is written either.
     pub wake_at_ms: Option<Millis>,
 }

@@ -54,6 +54,8 @@ pub struct Capabilities {
     pub proves_evaluator: bool,
     /// A background hook can wake an idle session.
     pub can_wake: bool,
+    /// A process outside of the client can wake an idle session.
+    pub wakes_from_outside: bool,
     /// A closed session can be continued from a terminal.
     pub continues_closed_sessions: bool,
     /// Session files only grow. Otherwise the host may rewrite them, and responses may disappear.
@@ -121,6 +123,7 @@ const CLAUDE: Capabilities = Capabilities {
     session_variables: &["CLAUDE_CODE_SESSION_ID"],
     proves_evaluator: true,
     can_wake: true,
+    wakes_from_outside: false,
     continues_closed_sessions: false,
     only_appends_transcripts: false,
     writes_transcript_late: true,
@@ -155,6 +158,7 @@ const CODEX: Capabilities = Capabilities {
     // Any subagent can take the evaluator's name.
     proves_evaluator: false,
     can_wake: false,
+    wakes_from_outside: true,
     continues_closed_sessions: true,
     only_appends_transcripts: true,
     writes_transcript_late: false,

@@ -1,32 +1,44 @@
-//! What people should hear: which changes of goals and runs are worth a message. The store writes the message in the
-//! transaction that decides the change; a process that comes later delivers it once.
+//! What people should hear: which changes of goals and runs are worth a message, and what it says. The store writes the
+//! message in the transaction that decides the change; a process that comes later delivers it to each channel.
+
+pub mod delivery;
+pub mod quiet;
 
 use std::path::Path;
 
+use serde_json::Value;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
-use crate::clock::Millis;
+use crate::clock::{self, Millis};
 use crate::goal::event::{Event, EventKind};
+use crate::goal::proof::CompletedBy;
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
 use crate::limit::Axis;
+use crate::redact::redact;
 use crate::run::{Plan, Run, RunStatus, name};
 use crate::text;
 
-/// The title fits a desktop notification, and the objective is recognisable in it.
+/// The objective is recognisable in it, and a desktop notification shows it.
 const OBJECTIVE_SHOWN: usize = 80;
 const REASON_SHOWN: usize = 120;
 
+/// The words of `[notify] events`, and of the rows and payloads. The second words are those of older stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
 pub enum MessageKind {
-    GoalComplete,
-    GoalBlocked,
+    #[strum(to_string = "complete", serialize = "goal_complete")]
+    Complete,
+    #[strum(to_string = "blocked", serialize = "goal_blocked")]
+    Blocked,
     /// A budget, a cap, a deadline or the plan of the account is used up.
-    GoalLimited,
-    /// Steadfast stopped the goal: no progress, or something broke.
-    GoalStalled,
+    #[strum(to_string = "limit", serialize = "goal_limited")]
+    Limit,
+    /// Steadfast stopped the goal (no progress, or something broke), or nothing moves it.
+    #[strum(to_string = "stalled", serialize = "goal_stalled")]
+    Stalled,
     /// The agent called the goal done, and its checks failed.
-    CompletionRefused,
+    #[strum(to_string = "refused", serialize = "completion_refused")]
+    Refused,
+    #[strum(to_string = "run_ended")]
     RunEnded,
 }
 
@@ -36,8 +48,27 @@ pub struct Message {
     /// The goal or run it is about.
     pub subject_id: String,
     pub title: String,
+    /// Lines: what it is about, why, and what to type in a terminal.
     pub body: String,
     pub created_at_ms: Millis,
+}
+
+/// What changed, why, and the `steadfast goal` verb that helps.
+struct News {
+    kind: MessageKind,
+    title: String,
+    reason: Option<String>,
+    verb: String,
+}
+
+impl News {
+    fn new(kind: MessageKind, title: impl Into<String>, verb: impl Into<String>) -> Self {
+        Self { kind, title: title.into(), reason: None, verb: verb.into() }
+    }
+
+    fn because(self, reason: Option<String>) -> Self {
+        Self { reason, ..self }
+    }
 }
 
 /// The message about a change of a goal. A person hears nothing about what they did themselves, and a goal that a run
@@ -46,47 +77,99 @@ pub fn about_goal(before: &Goal, after: &Goal, events: &[Event], actor: Actor) -
     if actor == Actor::User || name::is_of_goal(&after.session_id) {
         return None;
     }
-    let (kind, title) = match verification_failed(events) {
-        true => (MessageKind::CompletionRefused, "completion refused: a check failed".to_owned()),
-        false if let Some(reason) = stall_reason(events) => {
-            (MessageKind::GoalStalled, format!("stands still: {reason}"))
-        }
-        false if (before.status, before.paused_reason) == (after.status, after.paused_reason) => return None,
-        false => news(after)?,
+    let payload = |kind| events.iter().find(|event| event.kind == kind).map(|event| &event.payload);
+    let news = if let Some(failed) = payload(EventKind::VerificationFailed) {
+        let title = "completion refused: a check failed";
+        News::new(MessageKind::Refused, title, "verify").because(failed_command(failed))
+    } else if (before.status, before.paused_reason) != (after.status, after.paused_reason) {
+        change_of_status(after, events)?
+    } else if after.stall_told && !before.stall_told {
+        let reason = payload(EventKind::GoalStalled).and_then(|stall| stall["reason"].as_str());
+        let title = format!("stalled: {}", reason.unwrap_or("nothing moves it"));
+        News::new(MessageKind::Stalled, title, "status")
+    } else {
+        return None;
     };
+    let mut lines = vec![shown(&after.objective, OBJECTIVE_SHOWN)];
+    lines.extend(news.reason);
+    lines.push(format!("steadfast goal {}{}", news.verb, session_flag(&after.session_id)));
     Some(Message {
-        kind,
+        kind: news.kind,
         subject_id: after.goal_id.clone(),
-        title: format!("Goal {title}"),
-        body: text::headline(&after.objective, OBJECTIVE_SHOWN),
+        title: format!("Goal {}", news.title),
+        body: lines.join("\n"),
         created_at_ms: after.updated_at_ms,
     })
 }
 
-/// Why nothing moves the goal, if this change tells the user.
-fn stall_reason(events: &[Event]) -> Option<&str> {
-    let event = events.iter().find(|event| event.kind == EventKind::GoalStalled)?;
-    event.payload["reason"].as_str()
-}
-
-fn verification_failed(events: &[Event]) -> bool {
-    events.iter().any(|event| event.kind == EventKind::VerificationFailed)
-}
-
-fn news(goal: &Goal) -> Option<(MessageKind, String)> {
-    let paused = |kind, reason: PausedReason| Some((kind, format!("paused: {}", reason.to_string().replace('_', " "))));
+fn change_of_status(goal: &Goal, events: &[Event]) -> Option<News> {
+    let said = |key| events.iter().find_map(|event| event.payload[key].as_str());
+    let extend = |axis: Option<Axis>| match axis.and_then(Axis::extend_flag) {
+        Some(flag) => format!("extend {flag}"),
+        None => "status".to_owned(),
+    };
     match (goal.status, goal.paused_reason) {
-        (GoalStatus::Complete, _) => Some((MessageKind::GoalComplete, "complete".to_owned())),
-        (GoalStatus::Blocked, _) => Some((MessageKind::GoalBlocked, "blocked: it needs you".to_owned())),
-        (GoalStatus::BudgetLimited, _) => Some((MessageKind::GoalLimited, "stopped: its budget is spent".to_owned())),
-        (GoalStatus::Paused, Some(reason)) => match reason {
-            PausedReason::User | PausedReason::Cleared | PausedReason::Waiting | PausedReason::Interrupted => None,
-            PausedReason::UsageLimit => paused(MessageKind::GoalLimited, reason),
-            _ if Axis::of_pause(reason).is_some() => paused(MessageKind::GoalLimited, reason),
-            _ => paused(MessageKind::GoalStalled, reason),
-        },
+        (GoalStatus::Complete, _) => {
+            let how = match said("completed_by").and_then(|by| by.parse().ok()) {
+                Some(CompletedBy::User) | None => "",
+                Some(_) if !goal.verify.is_empty() => " (verified)",
+                Some(CompletedBy::Evaluator) => " (confirmed by the evaluator)",
+                Some(_) => " (unverified)",
+            };
+            Some(News::new(MessageKind::Complete, format!("complete{how}"), "status"))
+        }
+        (GoalStatus::Blocked, _) => {
+            let reason = said("reason").map(|reason| shown(reason, REASON_SHOWN));
+            Some(News::new(MessageKind::Blocked, "blocked: it needs you", "resume").because(reason))
+        }
+        (GoalStatus::BudgetLimited, _) => {
+            let verb = extend(goal.reached_limit(goal.updated_at_ms));
+            Some(News::new(MessageKind::Limit, "stopped: its budget is spent", verb))
+        }
+        (GoalStatus::Paused, Some(reason)) => {
+            let axis = Axis::of_pause(reason);
+            let (kind, verb) = match reason {
+                PausedReason::User | PausedReason::Cleared | PausedReason::Waiting | PausedReason::Interrupted => {
+                    return None;
+                }
+                PausedReason::UsageLimit => (MessageKind::Limit, "status".to_owned()),
+                PausedReason::AccountingError | PausedReason::AccountingUncertain => {
+                    (MessageKind::Stalled, "reconcile --accept-reset".to_owned())
+                }
+                _ if axis.is_some() => (MessageKind::Limit, extend(axis)),
+                _ => (MessageKind::Stalled, "resume".to_owned()),
+            };
+            let continues = goal.wake_at_ms.map(|at| format!("continues at {}", clock::to_local(at)));
+            let cause = || said("cause").map(|cause| shown(cause, REASON_SHOWN));
+            let title = format!("paused: {}", reason.to_string().replace('_', " "));
+            Some(News::new(kind, title, verb).because(continues.or_else(cause)))
+        }
         _ => None,
     }
+}
+
+/// The command of a failed verification, and how it ended.
+fn failed_command(payload: &Value) -> Option<String> {
+    let results = payload["results"].as_array()?;
+    let failed = results.iter().find(|run| run["exit_code"] != 0)?;
+    let how = match failed["exit_code"].as_i64() {
+        _ if failed["timed_out"] == true => "timed out".to_owned(),
+        Some(code) => format!("exit code {code}"),
+        None => "ended by a signal".to_owned(),
+    };
+    Some(format!("{}: {how}", shown(failed["command"].as_str()?, REASON_SHOWN)))
+}
+
+/// One short line without secrets: messages leave the machine.
+fn shown(text: &str, most: usize) -> String {
+    text::headline(&redact(text), most)
+}
+
+/// Names the session, so that the command works in any directory. An id that a shell would not take as one word is left
+/// out.
+fn session_flag(id: &str) -> String {
+    let is_word = id.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) && !id.starts_with('-');
+    if is_word { format!(" --session {id}") } else { String::new() }
 }
 
 /// The message about the end of a run; none if a person asked for that end.
@@ -94,65 +177,21 @@ pub fn about_run(run_id: &str, plan: &Plan, run: &Run, project: &str, now: Milli
     if matches!(run.status, RunStatus::Running | RunStatus::Killed) {
         return None;
     }
-    let reason = run.reason.as_deref().map(|reason| text::headline(reason, REASON_SHOWN)).unwrap_or_default();
+    let reason = run.reason.as_deref().map(|reason| shown(reason, REASON_SHOWN)).unwrap_or_default();
     let place = Path::new(project).file_name().map_or(project.into(), std::ffi::OsStr::to_string_lossy);
     Some(Message {
         kind: MessageKind::RunEnded,
         subject_id: run_id.to_owned(),
         title: format!("{} {} {}", plan.kind, plan.name, run.status),
-        body: format!("{reason} · {place}"),
+        body: format!(
+            "{reason} · {}\nsteadfast {} status {}",
+            text::headline(&place, OBJECTIVE_SHOWN),
+            plan.kind,
+            plan.name
+        ),
         created_at_ms: now,
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::goal::change;
-    use crate::goal::proof::Proof;
-    use crate::testing::{START, goal};
-
-    fn kind_of(before: &Goal, change: &change::Change, actor: Actor) -> Option<MessageKind> {
-        about_goal(before, &change.goal, &change.events, actor).map(|message| message.kind)
-    }
-
-    #[test]
-    fn ends_and_stops_are_reported_unless_a_person_caused_them() {
-        let goal = goal();
-        let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START).unwrap();
-        assert_eq!(kind_of(&goal, &done, Actor::Worker), Some(MessageKind::GoalComplete));
-        assert_eq!(kind_of(&goal, &done, Actor::User), None);
-        let blocked = change::block(&goal, "no key", START).unwrap();
-        assert_eq!(kind_of(&goal, &blocked, Actor::Worker), Some(MessageKind::GoalBlocked));
-        let paused = |reason| {
-            let event = Event::new(EventKind::GoalPaused, serde_json::json!({}));
-            change::pause_for(&goal, reason, event, START)
-        };
-        for (reason, kind) in [
-            (PausedReason::Deadline, Some(MessageKind::GoalLimited)),
-            (PausedReason::UsageLimit, Some(MessageKind::GoalLimited)),
-            (PausedReason::NoProgress, Some(MessageKind::GoalStalled)),
-            (PausedReason::Waiting, None),
-        ] {
-            assert_eq!(kind_of(&goal, &paused(reason), Actor::Steadfast), kind, "{reason}");
-        }
-    }
-
-    #[test]
-    fn a_goal_that_nothing_moves_is_reported() {
-        let goal = goal();
-        let told = crate::goal::watch::told(&goal, crate::goal::liveness::Stall::SessionClosed, START);
-        let message = about_goal(&goal, &told.goal, &told.events, Actor::Steadfast).unwrap();
-        assert_eq!(
-            (message.kind, &*message.title),
-            (MessageKind::GoalStalled, "Goal stands still: its session is closed")
-        );
-    }
-
-    #[test]
-    fn a_goal_of_a_run_is_reported_by_its_run() {
-        let goal = Goal { session_id: name::of_goal("0190f3c2-5e1a"), ..goal() };
-        let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START).unwrap();
-        assert_eq!(kind_of(&goal, &done, Actor::Steadfast), None);
-    }
-}
+mod tests;

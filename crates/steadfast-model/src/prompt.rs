@@ -1,5 +1,7 @@
 //! Everything a model reads, from template files. Text of users is escaped and every prompt has a hard cap.
 
+mod answered;
+
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use crate::clock::Millis;
@@ -8,6 +10,8 @@ use crate::goal::{Goal, GoalStatus};
 use crate::host::TextCap;
 use crate::limit::{Axis, Standing};
 use crate::text;
+
+pub use answered::answered;
 
 /// Longest prompt that comes with every turn, in characters.
 const TURN_CAP: TextCap = TextCap::Characters(2_500);

@@ -16,6 +16,7 @@ mod sessions;
 pub mod spend;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod typed_commands;
 mod verifications;
 
 use std::cell::Cell;
@@ -38,6 +39,7 @@ pub use outage::Outage;
 pub use queue::QueuedGoal;
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
+pub use typed_commands::{SentAgain, TextClaim, TypedText};
 
 /// The schema this binary writes.
 pub const SCHEMA_VERSION: i64 = 6;

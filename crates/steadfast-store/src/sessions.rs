@@ -190,6 +190,12 @@ impl Db<'_> {
         Ok(())
     }
 
+    /// The turn that a prompt is part of.
+    pub fn name_turn(self, session_id: &str, turn_id: &str) -> Result<(), StoreError> {
+        self.execute("UPDATE sessions SET turn_id = ?2 WHERE session_id = ?1", [session_id, turn_id])?;
+        Ok(())
+    }
+
     /// No turn runs any more. `background` says whether tasks of it still do.
     pub fn end_turn(self, session_id: &str, background: bool, now: Millis) -> Result<(), StoreError> {
         self.execute(

@@ -1,6 +1,8 @@
 //! `config.toml` in the home directory. Unknown keys are ignored, so that an older binary reads a newer file; wrong
 //! types are reported with their line.
 
+mod notify;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,8 @@ use strum::IntoEnumIterator as _;
 use toml::de::DeTable;
 
 use steadfast_model::host::Host;
+
+pub use notify::{NoSecret, NotifyConfig};
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -57,13 +61,6 @@ impl Default for RunsConfig {
     fn default() -> Self {
         Self { back_off_ms: 2_000, grace_ms: 5_000 }
     }
-}
-
-#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
-#[serde(default)]
-pub struct NotifyConfig {
-    /// Whether messages show on the desktop; if absent, those about goals, and about runs that no terminal shows.
-    pub desktop: Option<bool>,
 }
 
 /// How the agents of runs are started.

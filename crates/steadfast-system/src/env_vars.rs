@@ -32,6 +32,10 @@ pub const RUN: &str = "STEADFAST_RUN";
 pub const STAGE: &str = "STEADFAST_STAGE";
 pub const ITERATION: &str = "STEADFAST_ITERATION";
 pub const RESULT: &str = "STEADFAST_RESULT";
+/// Given to the command of `[notify]`: the message.
+pub const TITLE: &str = "STEADFAST_TITLE";
+pub const BODY: &str = "STEADFAST_BODY";
+pub const KIND: &str = "STEADFAST_KIND";
 /// The directory of an attempt, in the environment of everything that the attempt starts.
 pub const ATTEMPT: &str = "STEADFAST_ATTEMPT";
 /// The directory of an attempt, in the environment of everything that testing its rule starts. The user's own commands

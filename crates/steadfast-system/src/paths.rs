@@ -55,6 +55,12 @@ impl Paths {
         Ok((Self { home, store, store_from, config }, error))
     }
 
+    /// The paths of a process that was started in the background: its environment may be that of another terminal.
+    pub fn at(home: PathBuf, store: PathBuf, store_from: &'static str) -> Result<Self, PathError> {
+        let config = Config::load(&home.join("config.toml"))?;
+        Ok(Self { home, store, store_from, config })
+    }
+
     pub fn config_file(&self) -> PathBuf {
         self.home.join("config.toml")
     }

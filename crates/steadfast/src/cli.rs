@@ -24,6 +24,8 @@ const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budg
 
 /// The hidden command with which the engine starts the supervisor of an attempt.
 const SUPERVISOR: &str = "__exec";
+/// The hidden command that delivers messages.
+pub(crate) const DELIVERER: &str = "__deliver";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -129,6 +131,14 @@ pub(crate) enum CliCommand {
         store: PathBuf,
         /// Id of the run
         run_id: String,
+    },
+    /// Deliver messages to the user (hooks call this)
+    #[command(name = DELIVERER, hide = true)]
+    Deliver {
+        /// Home directory of steadfast
+        home: PathBuf,
+        /// Path of the store
+        store: PathBuf,
     },
 }
 

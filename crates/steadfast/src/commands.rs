@@ -15,7 +15,7 @@ pub(crate) mod statusline;
 pub(crate) mod usage;
 pub(crate) mod watch;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steadfast_app::action::ActionError;
@@ -25,6 +25,7 @@ use steadfast_system::paths::{self, Paths};
 use steadfast_system::{log, process};
 
 use crate::error::{CliError, code};
+use crate::outbox;
 use crate::output::{CommandOutput, CommandResult};
 use crate::waiting;
 
@@ -59,6 +60,13 @@ pub(crate) fn look(db: Option<&Path>, session_id: &str, is_claimed: bool) -> Com
     let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
     let looked: &str = waiting::look_and_wait(&paths, &mut store, &goal, is_claimed)?.into();
     Ok(CommandOutput { text: looked.to_owned(), json: json!({"looked": looked}), code: 0 })
+}
+
+/// `__deliver`: delivers messages in the background.
+pub(crate) fn deliver(home: PathBuf, store: PathBuf) -> CommandResult {
+    steadfast_engine::process::begin_session();
+    outbox::deliver_and_linger(&Paths::at(home, store, "deliverer")?);
+    Ok(CommandOutput::default())
 }
 
 /// Writes to the log when the store is unknown.

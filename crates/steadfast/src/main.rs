@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
+        CliCommand::Deliver { home, store } => commands::deliver(home, store),
     };
     match output {
         Ok(output) => match output::print(&output, is_json) {

@@ -34,7 +34,7 @@ pub(super) fn keep_stated(
     native_goal: Option<&str>,
 ) -> Result<Option<String>, StoreError> {
     // A command is no statement.
-    if matches!(call.input.event, HookEvent::Command { .. }) {
+    if matches!(call.input.event, HookEvent::Command { .. } | HookEvent::Commands { .. }) {
         return Ok(None);
     }
     let Some((form, directive)) = &call.found.steering else {

@@ -170,7 +170,11 @@ fn first_prompt_of_fork(
     prompt: &Prompt,
     parent: &str,
 ) -> Result<HookReply, HookError> {
-    let noted = store.write(|db| prompt.store(call, db))?;
+    let noted = store.write(|db| {
+        let noted = prompt.store(call, db)?;
+        name_turn(call, db)?;
+        Ok::<_, StoreError>(noted)
+    })?;
     let goal = restore::live_goal(store.read(), parent)?;
     let context = goal.as_ref().map(|goal| restore::not_of_this_session(call, goal)).transpose()?;
     let message = goal.map(|goal| restore::adoption_hint(call, &goal, After::Fork)).or(noted);
@@ -185,6 +189,7 @@ fn goal_at_prompt(
     readings: &[FileReading],
     typed: bool,
 ) -> Result<Option<String>, HookError> {
+    name_turn(call, db)?;
     let tokens_before = db.goal(call.session_id())?.map_or(0, |goal| goal.total_tokens());
     let Some((mut goal, facts)) = call.record(db, readings)? else {
         return Ok(None);
@@ -200,6 +205,15 @@ fn goal_at_prompt(
         db.save(&goal, change, call.origin)?;
     }
     Ok(turn::pause_notice(call.host(), &facts))
+}
+
+/// Records in which turn the prompt reaches the model, with a goal or without one: a command in the same turn comes in
+/// the middle of it.
+fn name_turn(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
+    match &call.input.turn_id {
+        Some(turn_id) => db.name_turn(call.session_id(), turn_id),
+        None => Ok(()),
+    }
 }
 
 /// One of our commands was let through to the model, so a turn begins.

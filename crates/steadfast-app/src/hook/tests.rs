@@ -38,8 +38,9 @@ impl World {
     }
 
     /// The end of a turn without its last message, so that the hook does not wait for it.
+    /// What the client gets from a Stop; no process delivers messages here, so they always wait.
     fn stop(&self, now: Millis) -> HookReply {
-        self.hook("Stop", stop_event(false), now)
+        HookReply { has_news: false, ..self.hook("Stop", stop_event(false), now) }
     }
 
     fn batch(&self, now: Millis) -> HookReply {

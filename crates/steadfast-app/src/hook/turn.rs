@@ -343,6 +343,9 @@ pub(super) fn permission_asked(call: &Call<'_>, store: &mut Store) -> Result<Hoo
 /// The user stopped the turn: no Stop follows, and the goal pauses. A turn of the client's own goal does not count:
 /// `codex exec` ends one in this way whenever it exits.
 pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    if let Some(turn_id) = &call.input.turn_id {
+        store.write(|db| db.interrupt_commands(call.session_id(), turn_id, call.now))?;
+    }
     if native::of_session(store.read(), call.session_id())?.is_some() {
         return Ok(HookReply::default());
     }

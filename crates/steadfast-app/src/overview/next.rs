@@ -58,9 +58,10 @@ fn stalled(goal: &Goal, stall: Stall, now: Millis) -> String {
         Stall::Dialog => format!("a dialog is open in {product}: press Enter there to close it"),
         Stall::SessionClosed => {
             let resume = goal.host.resume_command(&goal.session_id);
-            let headless = match goal.host.capabilities().continues_closed_sessions {
-                true => ", `steadfast goal resume --continue` does so without a terminal",
-                false => "",
+            let headless = if goal.host.capabilities().continues_closed_sessions {
+                ", `steadfast goal resume --continue` does so without a terminal"
+            } else {
+                ""
             };
             format!("its session is closed: `{resume}` continues it{headless}, or /goal-adopt takes it over elsewhere")
         }

@@ -54,6 +54,9 @@ pub(super) struct HookWire<'a> {
     pub(super) tool_calls: Option<&'a RawValue>,
 }
 
+/// The summary that `hooks.json` gives a wake-up; the client makes it part of the prompt.
+const WOKEN: &str = "<summary>◎ goal continues</summary>";
+
 pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let stdin = repair::well_formed(stdin);
     let Some(wire) = read_fields::<HookWire<'_>>(&stdin)?.filter(|wire| acceptable_id(&wire.session_id)) else {
@@ -70,7 +73,10 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
         "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.unwrap_or_default() },
         "UserPromptSubmit" => {
             let prompt = wire.prompt.unwrap_or_default();
-            HookEvent::Prompt { typed: !prompt.trim_start().starts_with("<task-notification>") }
+            match prompt.trim_start().starts_with("<task-notification>") {
+                true if prompt.contains(WOKEN) => HookEvent::Woken,
+                by_client => HookEvent::Prompt { typed: !by_client },
+            }
         }
         "UserPromptExpansion" => {
             let name = wire.command_name.unwrap_or_default();

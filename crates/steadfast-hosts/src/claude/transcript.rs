@@ -152,7 +152,7 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     }
 }
 
-fn blocks<'a>(content: Option<&'a RawValue>) -> Vec<BlockWire<'a>> {
+fn blocks(content: Option<&RawValue>) -> Vec<BlockWire<'_>> {
     content.and_then(|content| serde_json::from_str(content.get()).ok()).unwrap_or_default()
 }
 

@@ -8,11 +8,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::observe::observe;
+use super::wake;
 use crate::hook::{self, Accepted, read_fields, start_source};
 use crate::observe::{answer_text, value};
 use crate::trouble::{self, Trouble};
 use steadfast_model::directive;
-use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, OwnToolDone, acceptable_id};
+use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, OwnToolDone, TypedCommand, acceptable_id};
 use steadfast_model::host::Host;
 use steadfast_model::reading::NativeGoal;
 
@@ -121,18 +122,46 @@ fn root_event(name: &str, wire: &CodexHookWire<'_>) -> Option<HookEvent> {
     })
 }
 
-/// A prompt may call one of our skills, or state a goal. The command parser knows which verbs exist; a skill of another
-/// program may have the same prefix.
+/// A prompt may call our skills, or state a goal. The command parser knows which verbs exist; a skill of another program
+/// may have the same prefix.
 fn prompt(text: &str) -> HookEvent {
     let trimmed = text.trim();
-    if let Some(rest) = SKILLS.iter().find_map(|prefix| trimmed.strip_prefix(prefix)) {
-        let (verb, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        return HookEvent::Command { verb: verb.to_owned(), arguments: arguments.trim().to_owned() };
+    if trimmed == wake::MESSAGE {
+        return HookEvent::Woken;
     }
-    match directive::marked_goal(trimmed) {
-        Some(objective) => HookEvent::Directive { objective: objective.to_owned() },
-        None => HookEvent::Prompt { typed: true },
+    if let Some(objective) = directive::marked_goal(trimmed) {
+        return HookEvent::Directive { objective: objective.to_owned() };
     }
+    let (commands, other_text) = commands(trimmed);
+    match commands.as_slice() {
+        [] => HookEvent::Prompt { typed: true },
+        [TypedCommand { verb, arguments }] if !other_text => {
+            HookEvent::Command { verb: verb.clone(), arguments: arguments.clone() }
+        }
+        _ => HookEvent::Commands { commands, other_text },
+    }
+}
+
+/// Each line that begins with one of our skills is a command, since Esc sends all pending prompts again as one. The
+/// lines after it go with it. Also returns whether there is text before the first command.
+fn commands(text: &str) -> (Vec<TypedCommand>, bool) {
+    let mut commands: Vec<TypedCommand> = Vec::new();
+    let mut other_text = false;
+    for line in text.lines() {
+        let called = SKILLS.iter().find_map(|prefix| line.strip_prefix(prefix));
+        match (called, commands.last_mut()) {
+            (Some(rest), _) => {
+                let (verb, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+                commands.push(TypedCommand { verb: verb.to_owned(), arguments: arguments.to_owned() });
+            }
+            (None, Some(command)) => command.arguments.extend(["\n", line]),
+            (None, None) => other_text |= !line.trim().is_empty(),
+        }
+    }
+    for command in &mut commands {
+        command.arguments = command.arguments.trim_end().to_owned();
+    }
+    (commands, other_text)
 }
 
 /// What the client's own goal tools answered.

@@ -9,7 +9,7 @@ use std::path::{Path, absolute};
 use serde_json::{Map, Value, json};
 
 use self::trust::HookTrust;
-use crate::command::{AnsweredBy, SlashCommand};
+use crate::command::SlashCommand;
 use crate::install::apply::read;
 use crate::install::codex_config::{self as config, CodexEdits, Group, Trust};
 use crate::install::json::{JsonEdit, Ours};
@@ -88,7 +88,7 @@ pub(super) fn hook_command(program: &Path) -> String {
 const POLICY: &str = "policy:\n  allow_implicit_invocation: false\n";
 
 /// One of our commands as a skill, the only kind of command that a user can add to Codex: path below `skills/`, text.
-/// A hook answers it; the model reads the text of the skill only if the hook did not run.
+/// A hook answers it. The model reads the text of the skill if the hook did not run, or let the prompt through.
 pub(super) fn skill_files(command: &SlashCommand) -> Vec<(String, String)> {
     let name = format!("goal-{}", command.name);
     vec![(format!("{name}/SKILL.md"), skill(&name, command)), (format!("{name}/agents/openai.yaml"), POLICY.to_owned())]
@@ -96,18 +96,10 @@ pub(super) fn skill_files(command: &SlashCommand) -> Vec<(String, String)> {
 
 fn skill(name: &str, command: &SlashCommand) -> String {
     let usage = format!("{}{} {}", Host::Codex.capabilities().command_prefix, command.name, command.arguments);
-    let (answer, no_hook) = match command.answered_by {
-        AnsweredBy::Hook => {
-            ("Steadfast answers this command itself, without a model.", "If you read this, its hook did not run")
-        }
-        AnsweredBy::Model => (
-            "Steadfast has carried out this command and says in this turn what to do.",
-            "If no text from Steadfast about a durable goal came with this message, its hook did not run",
-        ),
-    };
     format!(
         "---\nname: {name}\ndescription: {}\n---\n\n\
-         `{}` is a command for Steadfast. {answer} {no_hook}, usually because Codex does not trust it yet: ask the user to type \
+         `{}` is a command for Steadfast, which carries it out itself and says in this turn what to do. If no text from \
+         Steadfast came with this message, its hook did not run, usually because Codex does not trust it yet: ask the user to type \
          `/hooks` and trust the hooks of Steadfast, or to run `steadfast doctor` in a terminal, and do nothing else.\n",
         command.description,
         usage.trim_end(),

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::hook::{CodexHookWire, OWN_TOOLS};
+use super::wake;
 use crate::observe::{answer_text, foreign_tool, prompt, some_string, string, task_list, value};
 use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 
@@ -16,7 +17,10 @@ pub(super) fn observe(wire: &CodexHookWire<'_>) -> Vec<Observation> {
     let agent = wire.agent_id.as_deref().unwrap_or_default();
     match wire.hook_event_name.as_str() {
         // A subagent is prompted by the agent, not by the user.
-        "UserPromptSubmit" if agent.is_empty() => prompt(wire.prompt.as_deref()).into_iter().collect(),
+        "UserPromptSubmit" if agent.is_empty() => {
+            let typed = wire.prompt.as_deref().filter(|prompt| prompt.trim() != wake::MESSAGE);
+            prompt(typed).into_iter().collect()
+        }
         "PostToolUse" => wire.tool_name.as_deref().map(|tool| tool_call(tool, wire)).unwrap_or_default(),
         "SubagentStart" if !agent.is_empty() => {
             vec![Observation::SubagentStarted { id: agent.to_owned(), kind: kind(wire) }]

@@ -5,9 +5,11 @@
 mod calls;
 mod context;
 mod thread;
+mod turn;
 pub(super) mod wire;
 
 pub(crate) use context::holds;
+pub(crate) use turn::turn_runs;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! person's command, a run whose rule held, or the worker's own word where the goal asks for nothing else.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr};
 
 use super::change::Refusal;
 use super::event::EventKind;
@@ -42,7 +42,7 @@ pub struct Verdict {
 }
 
 /// Who or what says that the objective is met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum CompletedBy {
     SelfUpdate,

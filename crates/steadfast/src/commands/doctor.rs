@@ -13,6 +13,7 @@ use steadfast_model::clock;
 use steadfast_model::goal::GoalStatus;
 use steadfast_model::host::Capabilities;
 use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
+use steadfast_system::config::NotifyConfig;
 use steadfast_system::paths::Paths;
 
 use super::setup::{plugin_stores, predecessor_store};
@@ -41,6 +42,7 @@ pub(crate) fn report(paths: &Paths) -> CommandOutput {
         checks.extend((adapter.checks)(program.as_deref()));
     }
     checks.push(mcp_server());
+    checks.extend(notifications(&paths.config.notify));
     checks.push(log(paths));
     let overall = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
     let store_line = format!("{} (from {})", paths.store.display(), paths.store_from);
@@ -168,6 +170,27 @@ fn mcp_server() -> DoctorCheck {
         },
         Err(error) => fail("mcp_server", format!("the MCP server does not answer: {error}"), hint),
     }
+}
+
+/// What `[notify]` names must be there; nothing is sent.
+fn notifications(config: &NotifyConfig) -> Vec<DoctorCheck> {
+    let mut checks = Vec::new();
+    if let Some(program) = config.command.first() {
+        checks.push(match programs::on_path(program) {
+            Some(found) => ok("notify_command", found.display().to_string()),
+            None => warn("notify_command", format!("no program {program}"), "write its whole path in [notify] command"),
+        });
+    }
+    if config.webhook.is_some() {
+        checks.push(match config.secret() {
+            Ok(Some(_)) => ok("notify_webhook", "signed"),
+            Ok(None) => ok("notify_webhook", "not signed (set webhook_secret to sign)"),
+            Err(error) => {
+                warn("notify_webhook", error.to_string(), "set it where your agents start, or use webhook_secret")
+            }
+        });
+    }
+    checks
 }
 
 /// Failures of hooks, which the user does not see when they happen.

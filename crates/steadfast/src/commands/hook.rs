@@ -1,17 +1,18 @@
 //! `steadfast hook HOST`: reads a hook event from stdin and prints the reply. It exits with 0 after any error; only the
 //! background hook exits with 2, because that code wakes the client.
 
+mod answer;
+
 use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use steadfast_app::action::Place;
-use steadfast_app::{hook, wake};
+use steadfast_app::hook;
 use steadfast_hosts::adapter;
-use steadfast_hosts::command::AnsweredBy;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
-use steadfast_model::hook::{HookEvent, HookInput, HookReply};
+use steadfast_model::hook::{HookEvent, HookInput, HookReply, TypedCommand};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
@@ -67,13 +68,17 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     let input = slash::read_prompt(hook::as_command(input, &paths));
     let noted = hook::handle(&input, &paths, clock::now());
     let answer = match &input.event {
-        HookEvent::Command { verb, arguments } => Some(command(&input, verb, arguments, &paths)),
+        HookEvent::Command { verb, arguments } => {
+            let command = TypedCommand { verb: verb.clone(), arguments: arguments.clone() };
+            Some(answer::answer(&input, &[command], false, &paths))
+        }
+        HookEvent::Commands { commands, other_text } => Some(answer::answer(&input, commands, *other_text, &paths)),
         HookEvent::Directive { objective } => Some(stated_goal(&input, objective, &paths)),
         _ => None,
     };
     let is_answered = answer.is_some();
     let reply = match answer {
-        Some(answer) => HookReply { message: answer.message.or(noted.message), messages: noted.messages, ..answer },
+        Some(answer) => HookReply { message: answer.message.or(noted.message), has_news: noted.has_news, ..answer },
         None => noted,
     };
     print_reply(&input, &reply);
@@ -81,7 +86,10 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
         hook::command_passed(&input, &paths, clock::now());
     }
-    outbox::deliver_in_background(&paths, &reply.messages);
+    if reply.has_news {
+        // Dropped without waiting: the client waits for the hook.
+        drop(outbox::start(&paths));
+    }
     if needs_supervisor(host, reply.wake_at_ms) {
         watch::ensure(&paths);
     }
@@ -118,7 +126,9 @@ fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
             log::line(&paths.log_file(), &format!("rewake {}: {error}", input.session_id));
         }
     };
-    match hook::rewake(input, paths, &look) {
+    let woken = hook::rewake(input, paths, &look);
+    outbox::start_if_news(paths);
+    match woken {
         Ok(Some(prompt)) => {
             output::note(&prompt);
             ExitCode::from(WAKE)
@@ -131,37 +141,6 @@ fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
     }
 }
 
-/// Answers a slash command. Most need no model, so the answer blocks the prompt. Commands that give the model work let
-/// the prompt through and add context.
-fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> HookReply {
-    let answer = |text: String| HookReply { block: Some(text), ..HookReply::default() };
-    if verb == "doctor" {
-        return answer(super::doctor::report(paths).text);
-    }
-    let ran = slash::parse(verb, arguments).and_then(|parsed| {
-        let gives_work = slash::answered_by(verb) == AnsweredBy::Model;
-        let outcome = goal::run(&context(input, paths), parsed.goal)?;
-        let native_too = input.host.capabilities().has_goal_command && input.event_name == "UserPromptSubmit";
-        if native_too {
-            let product = input.host.capabilities().product;
-            return Ok(answer(format!(
-                "{}\nIf {product} started its own goal with that text, `/goal clear` ends it; /goal-{verb} never starts one.",
-                outcome.output.text
-            )));
-        }
-        let wake_at_ms = outcome.goal.as_ref().and_then(wake::moment);
-        match outcome.goal.filter(|_| gives_work) {
-            Some(goal) => Ok(HookReply {
-                context: Some(work_on(&goal, verb)?),
-                message: Some(outcome.output.text),
-                ..HookReply::default()
-            }),
-            None => Ok(HookReply { wake_at_ms, ..answer(outcome.output.text) }),
-        }
-    });
-    ran.unwrap_or_else(|error| answer(describe(&error, input.host)))
-}
-
 /// Starts the goal that a prompt states, unless another goal is live.
 fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
     // Pass an objective that is too long unchanged, so that it is refused instead of cut.
@@ -170,7 +149,7 @@ fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
     let start = StartArgs { objective: vec![objective], ..StartArgs::default() };
     let arguments = GoalArgs { session: None, verb: GoalVerb::Start(start) };
     let started = goal::run(&context(input, paths), arguments).and_then(|outcome| {
-        let context = outcome.goal.as_ref().map(|goal| work_on(goal, "state")).transpose()?;
+        let context = outcome.goal.as_ref().map(|goal| prompt::started(goal, Wording::InConversation)).transpose()?;
         Ok(HookReply { context, message: Some(outcome.output.text), ..HookReply::default() })
     });
     match started {
@@ -197,21 +176,11 @@ fn context<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
     let actor = if forged { Actor::Worker } else { Actor::User };
     CommandContext {
         paths,
-        origin: Origin { actor, place: "slash-command" },
+        origin: Origin { actor, place: hook::typed::PLACE },
         place: Some(place),
         directory: input.project_dir.clone().into(),
         now: clock::now(),
     }
-}
-
-fn work_on(goal: &Goal, verb: &str) -> Result<String, CliError> {
-    let now = clock::now();
-    Ok(match verb {
-        "start" => prompt::started(goal, Wording::Quoted)?,
-        "state" => prompt::started(goal, Wording::InConversation)?,
-        "adopt" => prompt::restore(goal, ", taken over from another session", now)?,
-        _ => prompt::restore(goal, "; the user has just changed its objective", now)?,
-    })
 }
 
 /// An error with what the user can type in the client.

@@ -26,8 +26,7 @@ use steadfast_model::run::name::RunName;
 use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_model::text;
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
-use steadfast_system::config::Config;
-use steadfast_system::paths::{PathError, Paths};
+use steadfast_system::paths::Paths;
 
 use crate::cli::RunVerb;
 use crate::error::{CliError, code};
@@ -172,9 +171,7 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
 /// `__engine`: drives a run in the background. It reads everything from the run and its arguments, because its
 /// environment may be that of another terminal.
 pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> CommandResult {
-    let config = Config::load(&home.join("config.toml")).map_err(PathError::from)?;
-    let paths = Paths { home, store, store_from: "engine", config };
-    driving::in_background(&paths, run_id)
+    driving::in_background(&Paths::at(home, store, "engine")?, run_id)
 }
 
 /// The current row of a run that existed a moment ago.

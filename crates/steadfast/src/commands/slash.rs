@@ -1,13 +1,14 @@
 //! Parses the text after a slash command into command-line words. No shell sees the text: quotes group words, and
 //! everything else is literal.
 
+use clap::ArgAction::Append;
 use clap::{CommandFactory as _, Parser as _};
-use steadfast_model::hook::{HookEvent, HookInput};
+use steadfast_model::hook::{HookEvent, HookInput, TypedCommand};
 use steadfast_model::text;
 
 use crate::cli::SlashCli;
 use crate::error::{CliError, code};
-use steadfast_hosts::command::{AnsweredBy, SlashCommand};
+use steadfast_hosts::command::SlashCommand;
 
 use crate::slash_commands::SLASH_COMMANDS;
 
@@ -20,30 +21,52 @@ struct Word {
     unclosed: bool,
 }
 
-/// Corrects a command that was found in a prompt, which may be a skill of another program.
+/// Corrects the commands that were found in a prompt, which may be skills of another program.
 pub(crate) fn read_prompt(input: HookInput) -> HookInput {
-    match &input.event {
+    let (found, other_text) = match &input.event {
         HookEvent::Command { verb, arguments } if input.event_name == "UserPromptSubmit" => {
-            HookInput { event: prompt_event(verb, arguments), ..input }
+            (vec![TypedCommand { verb: verb.clone(), arguments: arguments.clone() }], false)
         }
-        _ => input,
+        HookEvent::Commands { commands, other_text } => (commands.clone(), *other_text),
+        _ => return input,
+    };
+    HookInput { event: prompt_event(&found, other_text), ..input }
+}
+
+/// `$goal-WORD` with an unknown word is ordinary text. So are the lines after a command that takes no text; words on the
+/// same line are ignored.
+fn prompt_event(found: &[TypedCommand], mut other_text: bool) -> HookEvent {
+    let cli = SlashCli::command();
+    let mut commands = Vec::new();
+    for TypedCommand { verb, arguments } in found {
+        let parser = cli.find_subcommand(verb);
+        if parser.is_none() && SLASH_COMMANDS.iter().all(|command| command.name != verb) {
+            other_text = true;
+            continue;
+        }
+        let takes_words =
+            parser.is_some_and(|parser| parser.get_positionals().next().is_some() || parser.has_subcommands());
+        let takes_lines =
+            parser.is_some_and(|parser| parser.get_positionals().any(|text| matches!(text.get_action(), Append)));
+        let (line, rest) = arguments.split_once('\n').filter(|_| !takes_lines).unwrap_or((arguments, ""));
+        other_text |= !rest.trim().is_empty();
+        let arguments =
+            if takes_words { line } else { line.find("--").and_then(|at| line.get(at..)).unwrap_or_default() };
+        commands.push(TypedCommand { verb: verb.clone(), arguments: arguments.trim().to_owned() });
+    }
+    match commands.as_slice() {
+        [] => HookEvent::Prompt { typed: true },
+        [TypedCommand { verb, arguments }] if !other_text => {
+            HookEvent::Command { verb: verb.clone(), arguments: arguments.clone() }
+        }
+        _ => HookEvent::Commands { commands, other_text },
     }
 }
 
-/// `$goal-WORD` with an unknown word is an ordinary prompt. Text around a command that takes none is ignored.
-fn prompt_event(verb: &str, arguments: &str) -> HookEvent {
+/// The name of a verb or of an alias of it.
+pub(crate) fn name_of(verb: &str) -> String {
     let cli = SlashCli::command();
-    let arguments = match cli.find_subcommand(verb) {
-        Some(parser) if parser.get_positionals().next().is_some() || parser.has_subcommands() => arguments,
-        None if SLASH_COMMANDS.iter().all(|command| command.name != verb) => return HookEvent::Prompt { typed: true },
-        _ => arguments.find("--").and_then(|at| arguments.get(at..)).unwrap_or_default(),
-    };
-    HookEvent::Command { verb: verb.to_owned(), arguments: arguments.to_owned() }
-}
-
-/// Who answers a verb or an alias of it.
-pub(crate) fn answered_by(verb: &str) -> AnsweredBy {
-    command_of(verb).map_or(AnsweredBy::Hook, |command| command.answered_by)
+    cli.find_subcommand(verb).map_or(verb, clap::Command::get_name).to_owned()
 }
 
 /// Parses `/goal-VERB ARGUMENTS`. The hint of an error spells the command as a slash command.
@@ -62,8 +85,7 @@ fn usage(verb: &str) -> String {
 
 /// The command that a verb or an alias of it names.
 fn command_of(verb: &str) -> Option<&'static SlashCommand> {
-    let cli = SlashCli::command();
-    let name = cli.find_subcommand(verb).map_or(verb, clap::Command::get_name);
+    let name = name_of(verb);
     SLASH_COMMANDS.iter().find(|command| command.name == name)
 }
 
@@ -221,6 +243,10 @@ mod tests {
         assert!(words("frobnicate", "").is_err());
     }
 
+    fn typed(verb: &str, arguments: &str) -> TypedCommand {
+        TypedCommand { verb: verb.into(), arguments: arguments.into() }
+    }
+
     #[test]
     fn a_quote_that_nothing_closes_is_an_error() {
         for (verb, arguments) in [
@@ -252,14 +278,37 @@ mod tests {
     fn a_prompt_calls_known_commands_only() {
         let command =
             |verb: &str, arguments: &str| HookEvent::Command { verb: verb.into(), arguments: arguments.into() };
-        assert_eq!(prompt_event("start", "fix it --budget 10M"), command("start", "fix it --budget 10M"));
-        assert_eq!(prompt_event("update", "one\n two"), command("update", "one\n two"));
-        assert_eq!(prompt_event("reconcile", "please --accept-reset"), command("reconcile", "--accept-reset"));
-        assert_eq!(prompt_event("queue", "drop 1"), command("queue", "drop 1"));
-        assert_eq!(prompt_event("pause", "it --all"), command("pause", "--all"));
-        assert_eq!(prompt_event("doctor", "please"), command("doctor", ""));
-        assert_eq!(prompt_event("stop", "it now"), command("stop", ""));
-        assert_eq!(prompt_event("planner", "plan it"), HookEvent::Prompt { typed: true });
-        assert_eq!(prompt_event("", ""), HookEvent::Prompt { typed: true });
+        let read = |verb: &str, arguments: &str| prompt_event(&[typed(verb, arguments)], false);
+        assert_eq!(read("start", "fix it --budget 10M"), command("start", "fix it --budget 10M"));
+        assert_eq!(read("update", "one\n two"), command("update", "one\n two"));
+        assert_eq!(read("reconcile", "please --accept-reset"), command("reconcile", "--accept-reset"));
+        assert_eq!(read("queue", "drop 1"), command("queue", "drop 1"));
+        assert_eq!(read("pause", "it --all"), command("pause", "--all"));
+        assert_eq!(read("doctor", "please"), command("doctor", ""));
+        assert_eq!(read("stop", "it now"), command("stop", ""));
+        assert_eq!(read("planner", "plan it"), HookEvent::Prompt { typed: true });
+        assert_eq!(read("", ""), HookEvent::Prompt { typed: true });
+    }
+
+    #[test]
+    fn lines_around_commands_are_for_the_model() {
+        let several =
+            |commands: &[TypedCommand], other_text| HookEvent::Commands { commands: commands.to_vec(), other_text };
+        let (pause, extend) = (typed("pause", ""), typed("extend", "--add-turns 5"));
+        assert_eq!(
+            prompt_event(&[pause.clone(), extend.clone()], false),
+            several(&[pause.clone(), extend.clone()], false)
+        );
+        assert_eq!(
+            prompt_event(&[typed("pause", "now\nand tell me why"), extend.clone()], false),
+            several(&[pause.clone(), extend.clone()], true)
+        );
+        assert_eq!(
+            prompt_event(&[typed("planner", "plan it"), extend.clone()], false),
+            several(std::slice::from_ref(&extend), true)
+        );
+        let start = typed("start", "Fix\n- a\n- b");
+        assert_eq!(prompt_event(&[start.clone(), pause.clone()], false), several(&[start, pause.clone()], false));
+        assert_eq!(prompt_event(std::slice::from_ref(&pause), true), several(&[pause], true));
     }
 }

@@ -5,6 +5,7 @@
 mod children;
 mod engines;
 mod goals;
+mod handover;
 mod journal;
 mod report;
 mod watching;

@@ -117,15 +117,14 @@ pub(super) struct WhichGoal {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitGoal {
-    /// 1 to 604800
     seconds: Option<i64>,
-    /// `17:30`, local date and time, RFC 3339 or `in 3h`. The latest moment of a condition, default 24 hours
+    /// `17:30`, date and time, or `in 3h`; latest moment of a condition
     until: Option<String>,
-    /// Until this file in the project exists
+    /// Until it exists
     file: Option<String>,
-    /// Until this process ends
+    /// Until it ends
     pid: Option<i64>,
-    /// Until it exits with 0; only a verification command or one the user listed
+    /// Until it exits 0; one of the goal's or the user's list
     command: Option<String>,
     pub(super) goal_id: Option<String>,
 }

@@ -103,7 +103,7 @@ impl StoreHandle {
         };
         let result = work(&mut opened.store);
         if opened.store.added_message() {
-            outbox::deliver(&self.paths, &mut opened.store, Audience::Away);
+            outbox::send(&self.paths, &mut opened.store, Audience::Away);
         }
         let store_failed =
             matches!(&result, Err(ToolError::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));

@@ -74,8 +74,7 @@ const TOOLS: [ToolSpec; 9] = [
     tool!("abandon_goal", Ends, abandon_goal, args::WhichGoal =>
         "Ends the goal for good, only when the user asks for it."),
     tool!("wait_goal", Changes, wait_goal, args::WaitGoal =>
-        "Pauses the active goal at no cost until a time or a condition, such as the `pid` of a build that you started \
-        in the background. End the turn after it."),
+        "Pauses the active goal at no cost until a time or a condition holds. End the turn after it."),
     ToolSpec {
         as_text: Some(recall::as_text),
         ..tool!("recall", Reads, recall::recall, recall::Recall =>
@@ -178,7 +177,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
         // Use a separate connection, so that other calls are not blocked meanwhile.
         let mut store = Store::open_existing(&handle.paths.store)?;
         let verified = verification::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin);
-        outbox::deliver(&handle.paths, &mut store, Audience::Away);
+        outbox::send(&handle.paths, &mut store, Audience::Away);
         Some(verified?.0)
     };
     let claim = match (arguments.completed_by.unwrap_or(args::Judge::SelfUpdate), verified) {

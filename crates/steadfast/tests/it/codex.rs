@@ -17,6 +17,11 @@ impl Env {
         self.codex(THREAD, "UserPromptSubmit", &json!({"prompt": prompt}))
     }
 
+    /// A prompt in a turn of this id.
+    fn codex_prompt_in(&self, turn: &str, prompt: &str) -> Value {
+        self.codex(THREAD, "UserPromptSubmit", &json!({"prompt": prompt, "turn_id": turn}))
+    }
+
     fn codex_stop(&self, said: &str, after_block: bool) -> Value {
         let change = json!({"last_assistant_message": said, "stop_hook_active": after_block});
         self.codex(THREAD, "Stop.first", &change)
@@ -89,14 +94,93 @@ fn skills_are_answered_without_a_model_call() {
     let reply = env.codex(THREAD, "UserPromptSubmit.skill-mention", &json!({}));
     assert_eq!(reply["decision"], "block");
     assert!(text(&reply["reason"]).contains("Port the parser"), "{reply}");
-    let reply = env.codex_prompt("$goal-pause");
+    let reply = env.codex_prompt_in("t1", "$goal-pause");
     assert!(reply["decision"] == "block" && text(&reply["reason"]).contains("$goal-resume"), "{reply}");
     assert_eq!(env.thread_status()["paused_reason"], "user");
     assert_eq!(env.codex_stop("x", false), Value::Null, "a paused goal is not driven");
-    env.codex_prompt("$goal-resume");
+    let edited = env.codex_prompt_in("t2", "$goal-edit \"Port the whole parser\"");
+    assert_eq!(edited["decision"], "block", "a paused goal needs no model for its new text: {edited}");
+    let resumed = env.codex_prompt_in("t3", "$goal-resume");
+    assert!(text(&resumed["hookSpecificOutput"]["additionalContext"]).contains("Port the whole parser"), "{resumed}");
+    assert_eq!(resumed["systemMessage"], "goal resumed\nnext: continues now");
     assert_eq!(env.thread_status()["status"], "active");
-    assert_eq!(env.codex_prompt("$goal-status now please")["decision"], "block");
+    assert_eq!(env.codex_prompt_in("t4", "$goal-status now please")["decision"], "block");
+    let again = env.codex_prompt_in("t5", "$goal-resume");
+    assert!(again.get("decision").is_none(), "an active goal that no turn moves continues: {again}");
     assert_eq!(env.codex_prompt("$goal-planner make a plan"), Value::Null, "another program's skill");
+}
+
+#[test]
+fn a_command_in_mid_turn_is_answered_once_and_ends_nothing() {
+    let env = Env::new();
+    env.codex_prompt_in("t1", "$goal-start \"Port the parser\" --max-turns 5");
+    let context = |reply: &Value| text(&reply["hookSpecificOutput"]["additionalContext"]).to_owned();
+    for command in ["$goal-status", "$goal-extend --add-turns 5", "$goal-extend --add-trns 5", "$goal-history"] {
+        let reply = env.codex_prompt_in("t1", command);
+        assert!(reply.get("decision").is_none() && context(&reply).contains("Do not answer it"), "{command}: {reply}");
+        assert_eq!(env.codex_prompt_in("t1", command), reply, "a repeated call answers the same");
+    }
+    assert_eq!(env.thread_status()["continuations_remaining"], 10);
+    // Esc sends what is pending as one prompt of a new turn.
+    let reply = env.codex_prompt_in("t2", "$goal-extend --add-turns 5\n$goal-extend --add-turns 5\n$goal-status");
+    assert_eq!(reply["decision"], "block", "{reply}");
+    let shown = text(&reply["reason"]).to_owned();
+    assert!(shown.contains("15 turns") && shown.contains("20 turns") && shown.contains("◎ Goal: Port"), "{shown}");
+    let reply = env.codex_prompt_in("t3", "What is left?\n$goal-pause");
+    assert!(reply.get("decision").is_none() && context(&reply).contains("rest of the message is for you"), "{reply}");
+    assert_eq!(env.thread_status()["paused_reason"], "user");
+    env.codex_prompt_in("t3", "$goal-resume");
+    assert!(context(&env.codex_prompt_in("t3", "$goal-complete")).contains("End your turn now"));
+}
+
+#[test]
+fn a_command_that_escape_cut_off_and_sent_again_is_applied_once() {
+    let env = Env::new();
+    env.codex_prompt_in("t1", "$goal-start \"Port the parser\" --max-turns 5");
+    let remaining = || env.thread_status()["continuations_remaining"].clone();
+    let cut_off_in = |turn: &str, state: &str| {
+        env.codex_prompt_in(turn, "$goal-resume");
+        env.codex_prompt_in(turn, "$goal-extend --add-turns 5");
+        env.execute(&format!("UPDATE typed_commands SET {state} WHERE turn_id = '{turn}'"));
+        env.codex(THREAD, "Interrupt", &json!({"turn_id": turn}));
+    };
+    // The client did not get the answer, or the hook ended right after the change.
+    for (state, turn, next, turns) in
+        [("reply = reply", "t1", "t2", 10), ("reply = NULL, replied_at_ms = NULL", "t3", "t4", 15)]
+    {
+        cut_off_in(turn, state);
+        assert_eq!(remaining(), turns);
+        let reply = env.codex_prompt_in(next, "$goal-status\n$goal-extend --add-turns 5");
+        assert_eq!((reply["decision"].as_str(), remaining()), (Some("block"), json!(turns)), "{reply}");
+    }
+    // The hook ended before the change.
+    cut_off_in("t5", "reply = NULL, replied_at_ms = NULL, created_at_ms = created_at_ms + 60000");
+    env.codex_prompt_in("t6", "$goal-extend --add-turns 5");
+    assert_eq!(remaining(), 25);
+    env.codex_prompt_in("t7", "$goal-extend --add-turns 5");
+    assert_eq!(remaining(), 30, "typed again");
+}
+
+#[test]
+fn a_wake_up_from_outside_reaches_the_model_only_when_it_is_due() {
+    let env = Env::pursuing();
+    let wake = |turn: &str| env.codex_prompt_in(turn, "◎ goal continues");
+    assert_eq!(wake("t1")["decision"], "block", "it moves by itself");
+    env.codex(THREAD, "PostModelRequest.failed", &json!({}));
+    assert_eq!(env.thread_status()["paused_reason"], "usage_limit");
+    assert_eq!(wake("t2")["decision"], "block", "before the reset");
+    env.sql("UPDATE goals SET wake_at_ms = 1, version = version + 1");
+    let reply = wake("t3");
+    assert!(text(&reply["hookSpecificOutput"]["additionalContext"]).contains("all tests pass"), "{reply}");
+    assert_eq!(env.thread_status()["status"], "active");
+    assert_eq!(wake("t4")["decision"], "block", "one wake-up, one turn");
+    let failed = json!({"error": "stream disconnected before completion", "turn_id": "t3"});
+    env.codex(THREAD, "PostModelRequest.failed", &failed);
+    assert_ne!(env.sql("SELECT wake_at_ms FROM goals"), [[""]], "a failed turn is tried again");
+    env.thread_goal(&["pause"]).succeeds();
+    assert_eq!(wake("t5")["decision"], "block");
+    let prompts = env.sql("SELECT count(*) FROM session_events WHERE text LIKE '%goal continues%'");
+    assert_eq!(prompts, [["0"]], "it is no prompt of the user");
 }
 
 #[test]

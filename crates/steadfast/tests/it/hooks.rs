@@ -361,6 +361,7 @@ fn slash_commands_do_what_the_command_line_does_without_a_model() {
     for (command, arguments, said) in [
         ("goal-start", "another", "a goal already exists"),
         ("goal-pause", "", "goal paused"),
+        ("goal-edit", "\"Reach it\"", "objective changed"),
         ("goal-resume", "", "goal resumed"),
         ("goal-extend", "--add-tokens 1M", "goal extended"),
         ("goal-extend", "--add-tokns 1M", "unknown flag"),

@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use steadfast_model::clock;
@@ -25,10 +26,15 @@ pub(crate) enum Client {
 pub(crate) const CLIENTS: [Client; 2] = [Client::Claude, Client::Codex];
 
 impl Client {
+    /// A prompt that begins a turn.
     pub(crate) fn prompt(self, env: &Env, session: &str, prompt: &str) -> Value {
         match self {
             Self::Claude => env.hook(session, &json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt})),
-            Self::Codex => env.codex(session, "UserPromptSubmit", &json!({"prompt": prompt})),
+            Self::Codex => {
+                static TURN: AtomicU32 = AtomicU32::new(1);
+                let turn_id = format!("turn-{}", TURN.fetch_add(1, Ordering::Relaxed));
+                env.codex(session, "UserPromptSubmit", &json!({"prompt": prompt, "turn_id": turn_id}))
+            }
         }
     }
 

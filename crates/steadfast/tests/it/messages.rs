@@ -4,10 +4,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::attempts::eventually;
 use crate::env::{Env, finish};
 
 /// A `notify-send` that records its arguments.
@@ -43,15 +43,11 @@ impl Desktop {
 
     /// The titles shown so far, once there are that many.
     fn titles(&self, count: usize) -> Vec<String> {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
+        eventually(|| {
             let text = fs_err::read_to_string(&self.shown).unwrap_or_default();
             let titles: Vec<String> = text.lines().map(str::to_owned).collect();
-            if titles.len() >= count || Instant::now() > deadline {
-                return titles;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            (titles.len() >= count).then_some(titles)
+        })
     }
 }
 
@@ -70,16 +66,19 @@ fn a_limit_in_a_hook_is_shown_once() {
 }
 
 #[test]
-fn a_message_of_a_killed_process_is_shown_at_the_next_session_start() {
+fn a_message_of_another_process_is_shown_at_the_next_session_start_or_end_of_a_turn() {
     let desktop = Desktop::new();
     desktop.env.start(&["x"]);
-    desktop.env.execute(
-        "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES ('goal_blocked', 'g', 'Goal blocked', 'b', 1)",
-    );
-    desktop.stop();
-    assert_eq!(desktop.titles(0), Vec::<String>::new(), "a hook without a message does not look");
+    let waiting = "SELECT count(*) FROM outbox WHERE taken_at_ms IS NULL";
+    let left = "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES ('goal_blocked', 'g', 'Goal blocked', 'b', 1)";
+    desktop.env.execute(left);
+    desktop.hook(json!({"hook_event_name": "PostToolBatch"}));
+    assert_eq!(desktop.env.sql(waiting), [["1"]], "a hook in the middle of a turn does not look");
     desktop.hook(json!({"hook_event_name": "SessionStart", "source": "startup"}));
     assert_eq!(desktop.titles(1), ["Goal blocked"]);
+    desktop.env.execute(left);
+    desktop.stop();
+    assert_eq!(desktop.titles(2), ["Goal blocked", "Goal blocked"]);
 }
 
 #[test]
@@ -92,6 +91,6 @@ fn what_a_person_does_is_no_message_and_the_desktop_can_be_off() {
     fs_err::write(desktop.env.home().join("config.toml"), "[notify]\ndesktop = false\n").unwrap();
     desktop.env.says("s1", "m1", "one", 150);
     desktop.stop();
-    assert_eq!(desktop.env.sql("SELECT count(taken_at_ms) FROM outbox"), [["1"]]);
+    eventually(|| (desktop.env.sql("SELECT count(taken_at_ms) FROM outbox") == [["1"]]).then_some(()));
     assert_eq!(desktop.titles(0), Vec::<String>::new());
 }

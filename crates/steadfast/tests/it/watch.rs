@@ -5,7 +5,6 @@ mod runs;
 mod waking;
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -103,8 +102,10 @@ impl World {
         self.env.sql(&format!("SELECT {columns} FROM goals")).remove(0)
     }
 
-    fn lock_file(&self) -> PathBuf {
-        self.env.home().join("watch.lock")
+    /// The process that has the lock, once there is one.
+    fn holder(&self) -> u32 {
+        let holder = eventually(|| steadfast_system::watch_lock::holder(&self.env.home()));
+        u32::try_from(holder.pid).unwrap()
     }
 
     /// The process in the background.

@@ -5,6 +5,7 @@ mod announcing;
 mod app_server;
 mod basics;
 mod client;
+mod commands;
 mod exactly_once;
 mod goals;
 mod in_terminal;

@@ -260,11 +260,11 @@ fn our_own_tools_are_known_by_their_full_name_and_carry_who_called_them() {
 fn a_reply_has_only_what_the_client_knows_for_its_event() {
     let everything = HookReply {
         wake_at_ms: Some(7),
+        has_news: true,
         block: Some("go on".into()),
         context: Some("know this".into()),
         message: Some("look".into()),
         allow_tool: true,
-        messages: Vec::new(),
     };
     let context = |event: &str| json!({"hookEventName": event, "additionalContext": "know this"});
     let block_and_context = |event: &str| json!({"decision": "block", "reason": "go on", "hookSpecificOutput": context(event), "systemMessage": "look"});

@@ -80,6 +80,13 @@ fn captured_events_are_understood() {
 }
 
 #[test]
+fn prompts_tools_and_ends_of_a_turn_name_it() {
+    for name in ["UserPromptSubmit.json", "PostToolUse.Bash.json", "Stop.first.json", "Interrupt.json"] {
+        assert!(read(name).unwrap().turn_id.is_some(), "{name}");
+    }
+}
+
+#[test]
 fn a_failure_is_judged_by_what_it_says() {
     for (message, kind) in [
         ("You've hit your usage limit. Upgrade to Pro or try again at Nov 16th, 2026 3:33 AM.", "rate_limit"),
@@ -135,6 +142,26 @@ fn skills_and_markers_in_a_prompt() {
 }
 
 #[test]
+fn each_line_that_begins_with_a_skill_is_a_command() {
+    let typed = |verb: &str, arguments: &str| TypedCommand { verb: verb.into(), arguments: arguments.into() };
+    let several =
+        |commands: &[TypedCommand], other_text| HookEvent::Commands { commands: commands.to_vec(), other_text };
+    let pending = "$goal-pause\n$steadfast:goal-verify\r\n$goal-start --budgte 5 x\n- one\n- two";
+    let expected = [typed("pause", ""), typed("verify", ""), typed("start", "--budgte 5 x\n- one\n- two")];
+    assert_eq!(prompted(pending), several(&expected, false));
+    assert_eq!(prompted("look at this\n$goal-status now"), several(&[typed("status", "now")], true));
+    assert_eq!(prompted("see\n  $goal-status"), HookEvent::Prompt { typed: true }, "an indented example");
+}
+
+#[test]
+fn our_own_message_is_no_prompt_of_the_user() {
+    let stdin = json!({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "◎ goal continues"});
+    let input = read_hook(stdin.to_string().as_bytes()).unwrap().unwrap();
+    assert_eq!((input.event, input.observations), (HookEvent::Woken, Vec::new()));
+    assert_eq!(prompted("◎ goal continues?"), HookEvent::Prompt { typed: true });
+}
+
+#[test]
 fn what_is_no_event_of_ours_is_ignored() {
     for stdin in [
         json!({}),
@@ -157,11 +184,11 @@ fn every_reply_is_within_the_fields_of_its_event() {
     let fields: Value = serde_json::from_slice(&sample("fields.json")).unwrap();
     let everything = HookReply {
         wake_at_ms: Some(7),
+        has_news: true,
         block: Some("no".into()),
         context: Some("context".into()),
         message: Some("message".into()),
         allow_tool: true,
-        messages: Vec::new(),
     };
     let names = [
         "SessionStart",

@@ -131,11 +131,11 @@ fn exit_code(row: &RunRow) -> u8 {
     }
 }
 
-/// Delivers the message about the end of a run, on the desktop if the user is probably not watching.
+/// Sends the message about the end of a run, on the desktop if the user is probably not watching.
 fn notify_end(paths: &Paths, run: &Run, was_detached: bool) {
     let took = run.completed_at_ms.map_or(0, |ended| ended - run.started_at_ms);
     let audience = if was_detached || took > LONG_MS { Audience::Away } else { Audience::Watching };
     if let Ok(mut store) = Store::open_existing(&paths.store) {
-        outbox::deliver(paths, &mut store, audience);
+        outbox::send(paths, &mut store, audience);
     }
 }

@@ -26,6 +26,7 @@ use steadfast_store::{Session, Store, StoreError};
 use steadfast_system::{env_vars, paths};
 
 use super::children::HeadlessAgent;
+use super::handover;
 use super::journal::{Journal, ORIGIN};
 use super::report::Subject;
 use super::watching::Round;
@@ -44,21 +45,28 @@ pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
     for (agent, how) in round.children.ended_agents() {
         agent_ended(round, &agent, &how)?;
     }
-    start_queued(round)?;
+    let mut outcome = start_queued(round);
     for goal in round.store.read().live_goals()? {
         // The engine of a run moves the goal of that run.
-        if !name::is_of_goal(&goal.session_id) {
-            look_at(round, goal)?;
+        if name::is_of_goal(&goal.session_id) {
+            continue;
+        }
+        if let Err(error) = look_at(round, goal) {
+            // One goal in trouble does not hold up the others, unless all of them would wait for a locked store.
+            if round.store.write(|_| Ok::<_, StoreError>(())).is_err() {
+                return Err(error);
+            }
+            outcome = outcome.and(Err(error));
         }
     }
-    Ok(())
+    outcome
 }
 
 /// Starts the next goal of every session whose goal is over and in which no turn runs.
 fn start_queued(round: &mut Round<'_>) -> Result<(), CliError> {
     for id in round.store.read().sessions_with_next_goal()? {
         let Some(session) = round.store.read().session(&id)? else { continue };
-        if session.activity.turn_since_ms.is_some() {
+        if session.activity.turn_since_ms.is_some() && session.is_alive() {
             continue;
         }
         if let Some(goal) = action::start_next(round.store, &Place::from(&session), ORIGIN, clock::now())? {
@@ -72,6 +80,7 @@ fn start_queued(round: &mut Round<'_>) -> Result<(), CliError> {
 fn look_at(round: &mut Round<'_>, goal: Goal) -> Result<(), CliError> {
     let Some(mut goal) = look_at_wait(round, goal)? else { return Ok(()) };
     let now = clock::now();
+    handover::look_at(round, &goal, now)?;
     let db = round.store.read();
     let session = db.session(&goal.session_id)?;
     let facts = liveness::facts(db, &goal, round.paths, now)?;
@@ -219,7 +228,7 @@ fn start_agent(round: &Round<'_>, woken: &Woken, directory: &Path) -> Result<Chi
     let goal = &woken.goal;
     let config = round.paths.config.agents.of(goal.host);
     let flags: Vec<String> = config.permission_flags.iter().flatten().chain(&config.flags).cloned().collect();
-    let text = woken.brief.text(goal, Wording::Quoted, clock::now())?;
+    let text = woken.text(Wording::Quoted, clock::now())?;
     let request = ResumeRequest {
         session_id: &goal.session_id,
         prompt: &text,
@@ -248,7 +257,7 @@ fn start_agent(round: &Round<'_>, woken: &Woken, directory: &Path) -> Result<Chi
 }
 
 /// Applies a change to a goal that is still as it was read.
-fn change_if_same(
+pub(super) fn change_if_same(
     store: &mut Store,
     read: &Goal,
     change: impl FnOnce(&Goal) -> Option<Change>,

@@ -124,7 +124,7 @@ impl Watch {
         }
     }
 
-    /// Looks at everything, and again later if the store is busy or the disk is full for now.
+    /// Looks at everything, and again soon if something failed: the store may be busy or the disk full for now.
     fn look(&mut self) -> Result<Outlook, CliError> {
         let done = self.round();
         match &done {
@@ -133,7 +133,7 @@ impl Watch {
                     self.report.line("continued", Subject::Store, "the store can be used again");
                 }
             }
-            Err(error) if error.code == code::ENVIRONMENT && !self.is_hopeless() => {
+            Err(error) if !self.is_hopeless() => {
                 if self.trouble.as_ref() != Some(&error.message) {
                     self.report.line("waits", Subject::Store, &error.message);
                     self.trouble = Some(error.message.clone());
@@ -167,11 +167,14 @@ impl Watch {
             children: &mut self.children,
             outlook: Outlook::default(),
         };
-        goals::look(&mut round)?;
-        engines::look(&mut round)?;
-        let outlook = round.outlook;
-        outbox::deliver(&self.paths, &mut store, Audience::Away);
-        Ok(outlook)
+        let outcome = goals::look(&mut round);
+        let outcome = outcome.and(engines::look(&mut round));
+        let mut outlook = round.outlook;
+        outbox::send(&self.paths, &mut store, Audience::Away);
+        if let Some(at) = outbox::next_delivery(&self.paths, &store)? {
+            outlook.look_at(at);
+        }
+        outcome.map(|()| outlook)
     }
 }
 

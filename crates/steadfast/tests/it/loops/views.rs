@@ -171,8 +171,8 @@ fn a_detached_or_long_run_notifies_the_desktop_at_its_end() {
     std::fs::write(&config, quiet.replace("[notify]\ndesktop = false\n", "")).unwrap();
     run("here", &[]);
     run("away", &["-d"]);
-    let told = eventually(|| std::fs::read_to_string(&shown).ok().filter(|told| told.lines().count() == 4));
-    assert_eq!(told, "--app-name=Steadfast\n--\nloop away completed\nfixed-n · project\n");
+    let told = eventually(|| std::fs::read_to_string(&shown).ok().filter(|told| told.lines().count() == 5));
+    assert_eq!(told, "--app-name=Steadfast\n--\nloop away completed\nfixed-n · project\nsteadfast loop status away\n");
 }
 
 #[test]

@@ -9,13 +9,12 @@ use super::{World, until};
 fn one_works_for_each_home_and_others_say_so() {
     let world = World::new();
     let mut first = world.spawn(&[]);
-    until(|| world.is_held());
+    let holder = world.holder();
     world.watch(&[]).fails_with(3, "already running (pid ");
     let output = world.watch(&["--detach"]);
     assert!(output.succeeds().stdout.starts_with("already running (pid "), "{output:?}");
     world.watch(&["--once"]).succeeds();
-    let pid = first.0.id().to_string();
-    assert!(std::fs::read_to_string(world.lock_file()).unwrap().starts_with(&pid));
+    assert_eq!(holder, first.0.id());
     first.signal(Signal::INT);
     assert_eq!(first.code(), Some(130));
     assert!(!world.is_held());
@@ -25,9 +24,7 @@ fn one_works_for_each_home_and_others_say_so() {
 fn of_many_that_start_at_once_one_stays() {
     let world = World::new();
     let mut all: Vec<_> = (0..6).map(|_| world.spawn(&[])).collect();
-    until(|| world.is_held());
-    let holder = std::fs::read_to_string(world.lock_file()).unwrap();
-    let holder: u32 = holder.split(' ').next().unwrap().parse().unwrap();
+    let holder = world.holder();
     for watching in &mut all {
         if watching.0.id() != holder {
             assert_eq!(watching.code(), Some(3));

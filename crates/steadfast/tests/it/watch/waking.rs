@@ -213,3 +213,37 @@ fn a_goal_that_waits_for_a_command_is_woken_when_it_succeeds() {
     assert_eq!((world.calls().len(), world.events("goal_woken")), (1, 1));
     assert_eq!(std::fs::read_to_string(world.env.project().join("looks")).unwrap(), "x\n");
 }
+
+#[test]
+fn the_next_goal_of_a_queue_is_started_and_woken() {
+    let world = World::new();
+    world.goal_in("codex", "t1", i64::MAX / 2);
+    world.env.run(&["goal", "start", "the next one", "--queue", "--session", "t1"]).succeeds();
+    // It ended, and the process that ended it was killed before it looked at the queue.
+    world.env.execute("UPDATE goals SET status = 'complete', wake_at_ms = NULL");
+    for _ in 0..3 {
+        world.watch(&["--once"]).succeeds();
+    }
+    assert_eq!(world.goal("objective, status"), ["the next one", "active"]);
+    assert_eq!((world.calls().len(), world.events("goal_woken")), (1, 1));
+}
+
+#[test]
+fn at_a_usage_limit_the_other_agent_works_on_the_goal_if_the_user_wants_that() {
+    let world = World::new();
+    world.goal_in("claude", "s1", clock::now() + 3_600_000);
+    world.env.execute("UPDATE goals SET status = 'paused', paused_reason = 'usage_limit'");
+    world.watch(&["--once"]).succeeds();
+    assert_eq!(world.events("goal_handed_over"), 0, "by default it waits");
+    world.config("[goal]\non_usage_limit = \"other\"");
+    for _ in 0..2 {
+        world.watch(&["--once"]).succeeds();
+    }
+    assert_eq!(world.events("goal_handed_over"), 1);
+    until(|| world.calls().iter().any(|call| call.starts_with("codex exec")));
+    let runs = world.env.sql("SELECT name, json_extract(plan_json, '$.limits') FROM runs");
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    world.env.run(&["loop", "kill", &runs[0][0]]);
+    world.due("s1", 1);
+    assert_eq!(world.goal("status"), ["paused"], "it continues in its own session at the reset");
+}
