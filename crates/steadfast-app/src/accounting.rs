@@ -13,7 +13,7 @@ use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, Charge};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
-use steadfast_model::reading::{InvalidField, Position, Reading};
+use steadfast_model::reading::{InvalidField, Position, Reading, ToolLine};
 use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
 
 /// A session file with what is new in it.
@@ -134,7 +134,7 @@ pub fn record(
     let mut vanished = false;
     let mut worker_position = None;
     let mut interrupted_at = None;
-    let mut calls: &[String] = &[];
+    let mut calls: &[ToolLine] = &[];
     for file in readings {
         let source =
             Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
@@ -179,6 +179,10 @@ pub fn record(
         }
         turn::count_calls(&mut change.goal, calls);
         goal = db.save(&goal, change, origin)?;
+    } else if !calls.is_empty() && goal.status == GoalStatus::Active {
+        let mut after = Goal { updated_at_ms: now, ..goal.clone() };
+        turn::count_calls(&mut after, calls);
+        goal = db.save(&goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, origin)?;
     }
     let charging = is_charged(&goal);
     if vanished && charging && !goal.accounting_uncertain {

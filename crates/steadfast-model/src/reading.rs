@@ -92,6 +92,13 @@ pub struct UsageLimit {
 /// old. A time that is farther away is a misreading.
 pub const FARTHEST_RESET: Millis = 40 * DAY;
 
+/// A call of a tool or its answer, by its fingerprint. Two passes may read them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolLine {
+    Called(String),
+    Answered(String),
+}
+
 /// What one pass over new bytes found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
@@ -100,10 +107,8 @@ pub struct Reading {
     pub broken_lines: i64,
     pub invalid: Option<InvalidField>,
     pub tool_calls: i64,
-    /// Fingerprints of the tool calls with their results, in order.
-    pub calls: Vec<String>,
-    /// The call whose result comes next.
-    pub open_call: String,
+    /// What tools did, in order.
+    pub calls: Vec<ToolLine>,
     pub last_text: Option<String>,
     pub last_uuid: Option<String>,
     /// Prompts the user typed ahead, minus those the client has started.
@@ -157,13 +162,12 @@ impl Reading {
 
     /// A tool is called. Its text must not have anything in it that differs between two equal calls.
     pub fn call(&mut self, name: &str, input: &str) {
-        self.open_call = text::fingerprint(&format!("{name}\n{input}"));
+        self.calls.push(ToolLine::Called(text::fingerprint(&format!("{name}\n{input}"))));
     }
 
     /// A tool has answered.
     pub fn answer(&mut self, output: &str) {
-        let call = std::mem::take(&mut self.open_call);
-        self.calls.push(text::fingerprint(&format!("{call}{output}")));
+        self.calls.push(ToolLine::Answered(text::fingerprint(output)));
     }
 
     /// Whether what was queued before this reading no longer matters.
@@ -184,7 +188,6 @@ impl Reading {
         self.broken_lines += later.broken_lines;
         self.tool_calls += later.tool_calls;
         self.calls.extend(later.calls);
-        self.open_call = later.open_call;
         self.queued += later.queued;
         self.invalid = self.invalid.take().or(later.invalid);
         self.last_text = later.last_text.or(self.last_text.take());

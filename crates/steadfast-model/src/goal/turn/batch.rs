@@ -9,6 +9,7 @@ use crate::goal::change::{Change, Span, pause_for};
 use crate::goal::event::{Event, EventKind};
 use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::limit::{Axis, SharedSpend};
+use crate::reading::ToolLine;
 
 /// Batches of tool calls a turn may still make after a notice, in the middle, that a limit is reached.
 const WIND_DOWN_BATCHES: i64 = 3;
@@ -27,16 +28,29 @@ pub enum BatchDecision {
     Repeats(i64),
 }
 
-/// Adds tool calls with their results to the count of equal ones in a row.
-pub fn count_calls(goal: &mut Goal, calls: &[String]) {
-    for call in calls {
-        if goal.last_call_hash.as_ref() == Some(call) {
-            goal.same_calls += 1;
-        } else {
-            goal.last_call_hash = Some(call.clone());
-            goal.same_calls = 1;
+/// Divides the last finished call from the one without an answer in `last_call_hash`.
+const OPEN_CALL: char = '>';
+
+/// Adds tool calls with their results to the count of equal ones in a row. The call and its result may be read in two
+/// passes, so the open call is kept too.
+pub fn count_calls(goal: &mut Goal, lines: &[ToolLine]) {
+    if lines.is_empty() {
+        return;
+    }
+    let known = goal.last_call_hash.take().unwrap_or_default();
+    let (last, open) = known.split_once(OPEN_CALL).unwrap_or((&known, ""));
+    let (mut last, mut open) = (last.to_owned(), open.to_owned());
+    for line in lines {
+        match line {
+            ToolLine::Called(call) => open.clone_from(call),
+            ToolLine::Answered(answer) => {
+                let finished = std::mem::take(&mut open) + answer;
+                goal.same_calls = if finished == last { goal.same_calls + 1 } else { 1 };
+                last = finished;
+            }
         }
     }
+    goal.last_call_hash = Some(format!("{last}{OPEN_CALL}{open}"));
 }
 
 /// What repeated tool calls lead to: a nudge, then the wish for another approach, then the pause. `before` is the count

@@ -1,7 +1,7 @@
 //! Tasks that the agent leaves running in the background. The client wakes the model when one ends; one that never ends
 //! delays the goal for a bounded time.
 
-use super::lab::{A_WHILE, Lab, SOON, TOOLS, step};
+use super::lab::{A_WHILE, FOR_EVER, Lab, SOON, TOOLS, step};
 use crate::reply::Reply;
 use crate::request::Kind;
 use crate::tui::Tui;
@@ -16,7 +16,7 @@ fn in_background(id: &str, command: &str) -> Reply {
 #[test]
 fn a_background_task_that_never_ends_delays_the_goal_and_the_agent_is_told_of_it() {
     let lab = Lab::new(|request| match request.seq {
-        1 => in_background("toolu_server", "tail -f /dev/null"),
+        1 => in_background("toolu_server", FOR_EVER),
         2 => Reply::text("The server runs."),
         _ => step(request),
     })
@@ -54,7 +54,7 @@ fn a_background_task_that_ends_wakes_the_goal_once() {
 #[test]
 fn a_server_left_running_shows_in_the_status_while_the_goal_waits_for_it() {
     let lab = Lab::new(|request| match request.seq {
-        1 => in_background("toolu_server", "tail -f /dev/null"),
+        1 => in_background("toolu_server", FOR_EVER),
         _ => Reply::text("The server runs."),
     });
     let tui = Tui::start(&lab.client, TOOLS);

@@ -1,7 +1,7 @@
 //! Esc and permission dialogs: nothing is driven against the user's will, the status shows it at once, and the next
 //! prompt of the user is obeyed, after which the goal continues.
 
-use super::lab::{A_WHILE, Lab, SOON, bash, step};
+use super::lab::{A_WHILE, FOR_EVER, Lab, SOON, bash, step};
 use crate::reply::Reply;
 use crate::request::{Kind, Request};
 use crate::tui::Tui;
@@ -37,7 +37,7 @@ fn answer_or(request: &Request, otherwise: impl FnOnce(&Request) -> Reply) -> Re
 fn esc_in_a_tool_stops_the_goal_until_the_users_next_prompt_is_answered() {
     let lab = Lab::new(|request| {
         answer_or(request, |request| match request.seq {
-            1 => bash("toolu_1", "touch running; tail -f /dev/null"),
+            1 => bash("toolu_1", &format!("touch running; {FOR_EVER}")),
             _ => step(request),
         })
     });

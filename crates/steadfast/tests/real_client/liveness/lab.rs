@@ -15,6 +15,8 @@ pub(super) const TOOLS: &[&str] = &["--allowedTools", "Bash"];
 pub(super) const SOON: Duration = Duration::from_secs(40);
 /// How long a test watches that nothing happens.
 pub(super) const A_WHILE: Duration = Duration::from_secs(6);
+/// A command that does not end while the project of the test exists.
+pub(super) const FOR_EVER: &str = "while test -d .git; do sleep 1; done";
 /// More requests than the turns that were already under way can make.
 const MORE: usize = 5;
 

@@ -1,6 +1,6 @@
 //! Time: only turns are active time, and a wait costs nothing until its moment.
 
-use super::lab::{A_WHILE, Lab, follows_tool};
+use super::lab::{A_WHILE, FOR_EVER, Lab, follows_tool};
 use crate::reply::Reply;
 use crate::transcript::records;
 use crate::with_steadfast::call;
@@ -19,7 +19,7 @@ fn seconds_of_turns(lab: &Lab) -> f64 {
 fn active_time_is_the_time_of_turns() {
     let lab = Lab::new(|request| match request.seq {
         1 => {
-            let server = json!({"command": "tail -f /dev/null", "description": "Serve", "run_in_background": true});
+            let server = json!({"command": FOR_EVER, "description": "Serve", "run_in_background": true});
             Reply::default().and_tool_with_id("toolu_server", "Bash", server)
         }
         n => Reply::text(format!("Turn {n}.")).delay(Duration::from_secs(2)),
