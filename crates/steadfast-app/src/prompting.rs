@@ -57,7 +57,7 @@ impl Brief {
             Kind::Started => prompt::started(goal, wording),
             Kind::Full => prompt::continuation(goal, wording, &goal.warned, now),
             // A new warning comes with the full text.
-            Kind::Reminder => prompt::reminder(goal, &[], now),
+            Kind::Reminder => prompt::reminder(goal, wording, &[], now),
             Kind::WindDown(limit) => prompt::wind_down(goal, wording, limit, now),
         }?;
         if self.background_work {

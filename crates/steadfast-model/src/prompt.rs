@@ -42,10 +42,13 @@ pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Axis], now: Milli
 }
 
 /// One line instead of [`continuation`], for a model that has the full text of the same [`briefing_hash`] in its context.
-pub fn reminder(goal: &Goal, warnings: &[Axis], now: Millis) -> Result<String, PromptError> {
+pub fn reminder(goal: &Goal, wording: Wording, warnings: &[Axis], now: Millis) -> Result<String, PromptError> {
     // Angle brackets could end an element that the client puts around this line.
     let plain = text::headline(&goal.objective, REMINDER_COLUMNS).replace('<', "‹").replace('>', "›");
-    let objective = text::cut_to_columns(&plain, REMINDER_COLUMNS);
+    let objective = match wording {
+        Wording::Quoted => text::cut_to_columns(&plain, REMINDER_COLUMNS),
+        Wording::InConversation => String::new(),
+    };
     let values = context! { objective, used => used_of_tightest(goal, now), warnings => near(goal, warnings, now) };
     render(include_str!("../prompts/reminder.md"), values)
 }

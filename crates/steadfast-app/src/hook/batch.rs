@@ -73,8 +73,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
                 "◎ the same tool call gave the same result {count} times, so the goal is paused (no_progress). \
                  /goal-resume continues."
             );
-            let message = call.host().spell(&message);
-            HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
+            HookReply { block: Some(call.host().spell(&message)), ..HookReply::default() }
         }
         BatchDecision::EndTurn(limit) => {
             let message = limited(&goal, limit, call);

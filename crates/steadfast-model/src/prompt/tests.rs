@@ -79,7 +79,7 @@ fn a_reminder_is_one_short_line_at_any_goal() {
                     resume_at_ms: Some(START - 7_000 * HOUR),
                     ..goal
                 };
-                let text = reminder(&used, &[], START).unwrap();
+                let text = reminder(&used, Wording::Quoted, &[], START).unwrap();
                 assert!(text.chars().count() <= 160, "{} characters: {text}", text.chars().count());
                 // Codex indents by 4 and breaks between words.
                 assert!(text::columns(&text) <= 2 * (80 - 4) - 8, "{} columns: {text}", text::columns(&text));
@@ -94,18 +94,18 @@ fn a_reminder_names_the_goal_and_its_tightest_limit() {
     let mut goal = goal("Port the <parser>\nwith all its tests".into());
     goal.tokens_used = 12_345;
     assert_eq!(
-        reminder(&goal, &[], 0).unwrap(),
+        reminder(&goal, Wording::Quoted, &[], 0).unwrap(),
         "Goal not finished: “Port the ‹parser› …”. 12.3k tokens used, no limit. Same rules as before; continue now."
     );
     goal.limits = Limits::default().with(Axis::Tokens, 100_000).with(Axis::Turns, 10);
     goal.continuations_used = 9;
     assert_eq!(
-        reminder(&goal, &[Axis::Turns], 0).unwrap(),
+        reminder(&goal, Wording::Quoted, &[Axis::Turns], 0).unwrap(),
         "Goal not finished: “Port the ‹parser› …”. 9 of 10 turns used. Same rules as before; continue now. \
          Warning: 90 % of the goal's turns used; put what matters most first."
     );
     goal.continuations_used = 0;
-    let reminded = reminder(&goal, &[], 0).unwrap();
+    let reminded = reminder(&goal, Wording::Quoted, &[], 0).unwrap();
     assert!(reminded.contains(" 12.3k of 100k tokens used."), "{reminded}");
 }
 
@@ -159,7 +159,7 @@ fn fifty_continuations_stay_short() {
     for host in Host::ALL {
         let goal = Goal { host: *host, ..goal("Port the parser to the new API and keep every test green".into()) };
         let full = continuation(&goal, Wording::Quoted, &[], 0).unwrap().chars().count();
-        let short = reminder(&goal, &[], 0).unwrap().chars().count();
+        let short = reminder(&goal, Wording::Quoted, &[], 0).unwrap().chars().count();
         assert!(full <= 1_400 && full + 49 * short <= 8_500, "{host}: {full} + 49 × {short}");
     }
 }

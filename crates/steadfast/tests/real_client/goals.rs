@@ -12,7 +12,7 @@ const PRINT: &[&str] = &["--allowedTools", "Bash", "Agent"];
 fn a_goal_started_by_slash_command_is_driven_to_a_verified_end() {
     let model = ScriptedModel::start(|request| {
         let usage = Usage::new(100, 20, 5, 7);
-        let turns = request.all_text().matches("The goal of this session is not finished").count();
+        let turns = request.all_text().matches("Goal not finished").count();
         let reply = if let Some(result) = request.tool_result("toolu_done2") {
             Reply::text(format!("Closed: {}", result.contains("complete")))
         } else if request.has_tool_result("toolu_make") {

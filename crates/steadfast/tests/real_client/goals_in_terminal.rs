@@ -109,6 +109,8 @@ fn after_clear_the_goal_is_offered_and_can_be_adopted() {
     tui.submit(&format!("/steadfast:goal-adopt {id}"));
     let adopted = wait_for_goal(&client, "a new session", |goal| goal["session_id"] != old["session_id"]);
     assert_eq!((&adopted["goal_id"], &adopted["tokens_used"]), (&old["goal_id"], &old["tokens_used"]));
+    // It is still at its cap, so the adoption alone needs no model.
+    tui.submit("/steadfast:goal-extend --add-turns 1");
     model.wait_for_request("the adopted goal", LIMIT, |r| {
         r.kind == Kind::Main
             && r.session_id().as_deref() == adopted["session_id"].as_str()

@@ -165,7 +165,7 @@ fn a_queued_message_wakes_the_goal_and_a_stale_one_reaches_no_model() {
         2 => call_ours(r, "update_goal", "call_2", json!({"status": "complete"})),
         _ => Reply::text("THE END"),
     });
-    let codex = trusted(Codex::new(&model));
+    let codex = trusted(Codex::new(&model)).env("STEADFAST_NO_WATCH", "1");
     let tui = Tui::start(&codex, &[]);
     tui.submit("$goal-start \"Stay on it\"");
     tui.wait_for_text("usage limit");
@@ -200,6 +200,31 @@ fn a_queued_message_wakes_the_goal_and_a_stale_one_reaches_no_model() {
             row.get::<_, i64>(0)
         });
     assert_eq!(prompts.expect("events"), 0, "it is no prompt of the user");
+}
+
+/// `steadfast watch`, started by the hook at the end of the turn, wakes the idle client.
+#[test]
+fn a_wait_of_the_agent_calls_no_model_and_ends_with_one_wake_up() {
+    let model = ScriptedResponses::start(|r| match r.seq {
+        1 => call_ours(r, "wait_goal", "call_1", json!({"seconds": 8})),
+        2 => Reply::text("I wait."),
+        3 => call_ours(r, "update_goal", "call_3", json!({"status": "complete"})),
+        _ => Reply::text("THE END"),
+    });
+    let codex = trusted(Codex::new(&model));
+    let program = format!("[agents.codex]\nprogram = {:?}\n", codex.program());
+    fs::write(codex.root().join("steadfast/config.toml"), program).expect("configuration");
+    let tui = Tui::start(&codex, &[]);
+    tui.submit("$goal-start \"Stay on it\"");
+    tui.wait_for_answer("I wait.");
+    let waiting = wait_until(&codex, |goal| goal["paused_reason"] == "waiting");
+    assert_eq!(model.requests_of(Kind::Main).len(), 2, "{waiting}");
+    tui.wait_for_answer("THE END");
+    assert_eq!((events_of(&codex, "goal_woken"), goal(&codex)["status"].clone()), (1, json!("complete")));
+    let (code, said) = steadfast(&codex, &["watch", "--stop"]);
+    assert!(code == 0 || code == 3, "{said}");
+    tui.exit();
+    model.check_script();
 }
 
 fn wait_until(codex: &Codex, wanted: impl Fn(&Value) -> bool) -> Value {
