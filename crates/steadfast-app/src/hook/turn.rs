@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{Call, HookError, restore};
 use crate::accounting::{self, Facts, FileReading};
 use crate::action::{self, Place};
-use crate::{native, prompting, wake};
+use crate::prompting::{self, Brief};
+use crate::{native, wake};
 use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Span};
@@ -72,66 +73,19 @@ pub(super) fn stopped(
         }
         _ => Vec::new(),
     };
-    let config = &call.paths.config;
     let native_goal =
         call.input.transcript.as_deref().and_then(|file| native::live(call.host(), call.session_id(), file));
-    let drive = drive(call.host());
-    let (goal, decision, warnings, brief, notice) = store.write(|db| {
-        let goal = db.goal(call.session_id())?.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
-        let session = db.session(call.session_id())?;
-        let tokens_before = goal.total_tokens();
-        let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
-        db.touch_session(call.session_id(), call.now)?;
-        if let Some(notice) = pause_notice(call.host(), &seen) {
-            db.end_turn(call.session_id(), background_work, call.now)?;
-            return Ok((goal, Decision::Silent, Vec::new(), None, Some(notice)));
-        }
-        if !accounting::is_charged(&goal) {
-            db.end_turn(call.session_id(), background_work, call.now)?;
-            return Ok((end_final_turn(db, &goal, tokens_before, call)?, Decision::Silent, Vec::new(), None, None));
-        }
-        let shared = spend::shared(db, &config.limits.0, call.now)?;
-        let mut warnings = Vec::new();
-        if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
-            goal = db.save(&goal, change, call.origin)?;
-            warnings = limits;
-        }
-        // A turn that a wake-up began is a turn of its own for the client.
-        let typed_at = session.and_then(|session| session.last_prompt_ms);
-        let was_woken = goal.last_continuation_at_ms > typed_at;
-        let end = TurnEnd {
-            after_continuation: after_continuation || was_woken,
-            message: last_message.map(text::fingerprint),
-            worked: seen.worked,
-            user_waits: seen.user_waits,
-            background_work,
-            native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| goal != NativeGoal::Over),
-            block_cap: (adapter(call.host()).block_cap)(),
-            drive,
-            background_until: call.now + background_wait(call),
-        };
-        let rules = TurnRules {
-            no_progress_limit: config.goal.no_progress_limit,
-            always_pause_uncertain: config.accounting.on_compact == OnCompact::Pause,
-            shared,
-        };
-        let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
-        let is_blocked = drive == Drive::Block && matches!(decision, Decision::Continue | Decision::WindDown(_));
-        let mut brief = None;
-        if let Some(mut change) = change {
-            if !warnings.is_empty() {
-                change.goal.briefed_hash = None;
-            }
-            if is_blocked {
-                brief = Some(prompting::brief(db, &mut change.goal)?);
-            }
-            goal = db.save(&goal, change, call.origin)?;
-        }
-        if !is_blocked && decision != Decision::NativeGoalDrives {
-            db.end_turn(call.session_id(), background_work, call.now)?;
-        }
-        Ok::<_, StoreError>((goal, decision, warnings, brief, None))
-    })?;
+    let end = TurnEnd {
+        after_continuation,
+        message: last_message.map(text::fingerprint),
+        background_work,
+        block_cap: (adapter(call.host()).block_cap)(),
+        drive: drive(call.host()),
+        background_until: call.now + background_wait(call),
+        ..TurnEnd::default()
+    };
+    let Ended { goal, decision, warnings, brief, notice } =
+        store.write(|db| decide(call, db, &readings, end, native_goal.as_ref()))?;
     if notice.is_some() {
         return Ok(HookReply { message: notice, ..HookReply::default() });
     }
@@ -144,6 +98,77 @@ pub(super) fn stopped(
     };
     let message = message(call, &goal, decision, &warnings);
     Ok(HookReply { block, message, wake_at_ms: wake::moment(&goal), ..HookReply::default() })
+}
+
+/// What the end of a turn led to.
+struct Ended {
+    goal: Goal,
+    decision: Decision,
+    warnings: Vec<Axis>,
+    /// What the model is told, if the turn goes on.
+    brief: Option<Brief>,
+    /// Why the readings paused the goal.
+    notice: Option<String>,
+}
+
+/// Charges what is new, decides, and saves what follows.
+fn decide(
+    call: &Call<'_>,
+    db: Db<'_>,
+    readings: &[FileReading],
+    end: TurnEnd,
+    native_goal: Option<&NativeGoal>,
+) -> Result<Ended, StoreError> {
+    let goal = db.goal(call.session_id())?.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
+    let session = db.session(call.session_id())?;
+    let tokens_before = goal.total_tokens();
+    let (mut goal, seen) = accounting::record(db, goal, readings, call.origin, call.now)?;
+    db.touch_session(call.session_id(), call.now)?;
+    let notice = pause_notice(call.host(), &seen);
+    if notice.is_some() || !accounting::is_charged(&goal) {
+        db.end_turn(call.session_id(), end.background_work, call.now)?;
+        if notice.is_none() {
+            goal = end_final_turn(db, &goal, tokens_before, call)?;
+        }
+        return Ok(Ended { goal, decision: Decision::Silent, warnings: Vec::new(), brief: None, notice });
+    }
+    let config = &call.paths.config;
+    let shared = spend::shared(db, &config.limits.0, call.now)?;
+    let mut warnings = Vec::new();
+    if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
+        goal = db.save(&goal, change, call.origin)?;
+        warnings = limits;
+    }
+    // A turn that a wake-up began is a turn of its own for the client.
+    let was_woken = goal.last_continuation_at_ms > session.and_then(|session| session.last_prompt_ms);
+    let end = TurnEnd {
+        after_continuation: end.after_continuation || was_woken,
+        worked: seen.worked,
+        user_waits: seen.user_waits,
+        native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| *goal != NativeGoal::Over),
+        ..end
+    };
+    let rules = TurnRules {
+        no_progress_limit: config.goal.no_progress_limit,
+        always_pause_uncertain: config.accounting.on_compact == OnCompact::Pause,
+        shared,
+    };
+    let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
+    let is_blocked = end.drive == Drive::Block && matches!(decision, Decision::Continue | Decision::WindDown(_));
+    let mut brief = None;
+    if let Some(mut change) = change {
+        if !warnings.is_empty() {
+            change.goal.briefed_hash = None;
+        }
+        if is_blocked {
+            brief = Some(prompting::brief(db, &mut change.goal)?);
+        }
+        goal = db.save(&goal, change, call.origin)?;
+    }
+    if !is_blocked && decision != Decision::NativeGoalDrives {
+        db.end_turn(call.session_id(), end.background_work, call.now)?;
+    }
+    Ok(Ended { goal, decision, warnings, brief, notice: None })
 }
 
 /// The goal of the session is over: starts the next one of its queue.
