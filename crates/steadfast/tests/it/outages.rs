@@ -184,3 +184,23 @@ fn a_full_disk_leaves_the_goal_alone() {
     assert_eq!(env.status()["status"], "active");
     assert!(!env.event_kinds().contains(&"paused_degraded".to_owned()));
 }
+
+#[test]
+fn a_disk_that_is_full_at_the_moment_only_delays_the_wake_up() {
+    let env = Env::new();
+    env.start(&["x"]);
+    let stop = json!({"hook_event_name": "Stop", "session_id": "s1", "cwd": env.project(), "background_tasks": [],
+        "transcript_path": env.transcript("s1"), "stop_hook_active": false, "last_assistant_message": ""});
+    // The turn has ended and the goal is due; the waker finds no room for its claim until the ballast is gone.
+    let script = r#"export CLAUDE_CODE_ENTRYPOINT=cli
+         printf %s "$3" | "$1" hook claude
+         cat /dev/zero > "$2/ballast" 2> /dev/null || true
+         printf %s "$3" > "$2-input"
+         "$1" hook claude --rewake < "$2-input" & waker=$!
+         sleep 8; kill -0 $waker
+         rm "$2/ballast"
+         wait $waker || code=$?"#;
+    let Some(output) = with_mounts(&env, script, &[&stop.to_string()]) else { return };
+    assert_eq!(output.code, 2, "{output:?}");
+    assert_eq!(env.event_kinds().iter().filter(|kind| *kind == "goal_woken").count(), 1);
+}

@@ -7,6 +7,7 @@ use super::model::ScriptedResponses;
 use super::reply::Reply;
 use super::request::Kind;
 use super::tui::Tui;
+use crate::process::kill_process;
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
@@ -202,11 +203,11 @@ fn a_queued_message_wakes_the_goal_and_a_stale_one_reaches_no_model() {
     assert_eq!(prompts.expect("events"), 0, "it is no prompt of the user");
 }
 
-/// `steadfast watch`, started by the hook at the end of the turn, wakes the idle client.
+/// `steadfast watch`, started by the hook at the end of the turn, wakes the idle client, also if it is killed meanwhile.
 #[test]
 fn a_wait_of_the_agent_calls_no_model_and_ends_with_one_wake_up() {
     let model = ScriptedResponses::start(|r| match r.seq {
-        1 => call_ours(r, "wait_goal", "call_1", json!({"seconds": 8})),
+        1 => call_ours(r, "wait_goal", "call_1", json!({"seconds": 30})),
         2 => Reply::text("I wait."),
         3 => call_ours(r, "update_goal", "call_3", json!({"status": "complete"})),
         _ => Reply::text("THE END"),
@@ -218,6 +219,10 @@ fn a_wait_of_the_agent_calls_no_model_and_ends_with_one_wake_up() {
     tui.submit("$goal-start \"Stay on it\"");
     tui.wait_for_answer("I wait.");
     let waiting = wait_until(&codex, |goal| goal["paused_reason"] == "waiting");
+    let lock = codex.root().join("steadfast/watch.lock");
+    let holder = fs::read_to_string(lock).expect("a running supervisor");
+    kill_process(holder.split(' ').next().and_then(|pid| pid.parse().ok()).expect("its pid"));
+    assert_eq!(steadfast(&codex, &["watch", "--detach"]).0, 0);
     assert_eq!(model.requests_of(Kind::Main).len(), 2, "{waiting}");
     tui.wait_for_answer("THE END");
     assert_eq!((events_of(&codex, "goal_woken"), goal(&codex)["status"].clone()), (1, json!("complete")));
