@@ -60,6 +60,17 @@ pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
         .collect()
 }
 
+/// Whether the plugin that `setup` wrote below the home has the hooks of this version; `None` if it wrote none.
+pub(crate) fn is_current(home: &Path) -> Option<bool> {
+    let installed = fs_err::read_to_string(home.join("claude/plugin/hooks/hooks.json")).ok()?;
+    let (_, ours) = FILES.iter().find(|(path, _)| *path == "hooks/hooks.json")?;
+    // The program may be in another place.
+    let shape = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.rsplit_once("hook claude").map_or(line, |(_, rest)| rest).to_owned()).collect()
+    };
+    Some(shape(&installed) == shape(ours))
+}
+
 /// This program by a path that outlives an upgrade: the one on PATH if it leads here, since a package manager may keep
 /// every version in a directory of its own.
 pub(crate) fn lasting_program() -> std::io::Result<PathBuf> {

@@ -20,7 +20,7 @@ use super::setup::{plugin_stores, predecessor_store};
 use crate::error::code;
 use crate::mcp::client::McpClient;
 use crate::output::{CommandOutput, CommandResult};
-use crate::programs;
+use crate::{plugin, programs};
 
 /// A program that works prints its version at once.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -41,6 +41,7 @@ pub(crate) fn report(paths: &Paths) -> CommandOutput {
         checks.extend(version(facts, program.as_deref()));
         checks.extend((adapter.checks)(program.as_deref()));
     }
+    checks.extend(plugin::is_current(&paths.home).map(plugin_hooks));
     checks.push(mcp_server());
     checks.extend(notifications(&paths.config.notify));
     checks.push(log(paths));
@@ -61,6 +62,14 @@ pub(crate) fn report(paths: &Paths) -> CommandOutput {
     });
     let code = if overall == CheckStatus::Fail { code::ENVIRONMENT } else { 0 };
     CommandOutput { text: lines.join("\n"), json, code }
+}
+
+/// After an upgrade, goals need the hooks of the new version to be woken.
+fn plugin_hooks(is_current: bool) -> DoctorCheck {
+    if is_current {
+        return ok("plugin_hooks", "of this version");
+    }
+    warn("plugin_hooks", "the installed plugin has the hooks of another version", "run `steadfast setup claude` again")
 }
 
 fn home(paths: &Paths) -> DoctorCheck {

@@ -76,6 +76,8 @@ fn without_consent_the_status_line_and_the_cap_are_left_alone() {
     let text = std::fs::read_to_string(env.claude_config().join("settings.json")).unwrap();
     let settings: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(settings["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"], "0");
+    let report = env.run(&["doctor"]).stdout;
+    assert!(report.contains("stop_hook_block_cap   lifted"), "{report}");
 }
 
 #[test]
@@ -106,6 +108,22 @@ fn broken_settings_are_refused_and_nothing_is_changed() {
     let before = tree(&env.path("user"));
     env.run(&["setup", "claude", "--yes"]).fails_with(4, "not valid JSON");
     assert_eq!(tree(&env.path("user")), before);
+}
+
+#[test]
+fn hooks_of_another_version_are_reported() {
+    let env = Env::new();
+    env.run(&["setup", "claude"]).succeeds();
+    let check = || {
+        let report = env.run(&["doctor", "--json"]).json();
+        let found = report["checks"].as_array().unwrap().iter().find(|check| check["id"] == "plugin_hooks").cloned();
+        found.unwrap()["status"].clone()
+    };
+    assert_eq!(check(), "ok");
+    let hooks = env.home().join("claude/plugin/hooks/hooks.json");
+    let text = std::fs::read_to_string(&hooks).unwrap();
+    std::fs::write(&hooks, text.replace("\"Notification\"", "\"Other\"")).unwrap();
+    assert_eq!(check(), "warn");
 }
 
 #[test]
