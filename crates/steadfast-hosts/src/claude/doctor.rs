@@ -12,7 +12,8 @@ pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
     let config_dirs = files::config_dirs();
     let mut checks: Vec<DoctorCheck> = config_dirs.iter().flat_map(|config_dir| settings(config_dir)).collect();
     // The client gives its hooks the variables of its settings; a terminal does not have them.
-    let block_cap = config_dirs.iter().find_map(|config_dir| cap_in_settings(config_dir)).unwrap_or(block_cap);
+    let in_settings = config_dirs.iter().find_map(|config_dir| cap_in_settings(config_dir));
+    let block_cap = in_settings.map_or(block_cap, |cap| (cap > 0).then_some(cap));
     let cap = block_cap.map_or_else(
         || "lifted".to_owned(),
         |cap| format!("{cap} Stop blocks in a row without a tool call; goals stay under it"),
@@ -21,12 +22,11 @@ pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
     checks
 }
 
-/// The cap in the user's settings; the inner `None` means that it is lifted.
-fn cap_in_settings(config_dir: &Path) -> Option<Option<i64>> {
+/// The cap in the user's settings; 0 lifts it.
+fn cap_in_settings(config_dir: &Path) -> Option<i64> {
     let text = fs_err::read_to_string(config_dir.join("settings.json")).ok()?;
     let settings: Value = serde_json::from_str(&text).ok()?;
-    let cap: i64 = settings["env"][env_vars::STOP_HOOK_BLOCK_CAP].as_str()?.parse().ok()?;
-    Some((cap > 0).then_some(cap))
+    settings["env"][env_vars::STOP_HOOK_BLOCK_CAP].as_str()?.parse().ok()
 }
 
 fn settings(config_dir: &Path) -> Vec<DoctorCheck> {

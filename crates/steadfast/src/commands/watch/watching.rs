@@ -111,10 +111,14 @@ impl Watch {
                 }
                 idle_since = Instant::now();
             }
-            if !lock.is_in_place() {
+            // An upgrade replaced this program: the next one that is needed starts the new version.
+            let is_replaced = std::env::current_exe().is_ok_and(|program| !program.exists());
+            if !lock.is_in_place() || (in_background && is_replaced) {
                 return Ok(0);
             }
-            let nap = outlook.at.map_or(NAP, |at| (at - clock::now()).clamp(0, NAP));
+            // What is still due after a look could not be done, and is tried again after a while.
+            let left = outlook.at.map(|at| at - clock::now()).filter(|left| *left > 0);
+            let nap = left.unwrap_or(NAP).min(NAP);
             match self.requests.recv_timeout(Duration::from_millis(u64::try_from(nap).unwrap_or(0))) {
                 Ok(EndRequest::Interrupt) => return Ok(code::INTERRUPTED),
                 Ok(EndRequest::Terminate) => return Ok(0),

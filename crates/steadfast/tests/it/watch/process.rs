@@ -2,6 +2,7 @@
 
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
+use steadfast_model::clock;
 
 use super::{World, until};
 
@@ -90,4 +91,19 @@ fn it_reports_what_it_does_as_json_lines() {
     let line = output.succeeds().json();
     assert_eq!((&line["did"], &line["subject"]), (&json!("woke"), &json!("goal")), "{line}");
     assert_eq!(line["id"], json!(world.goal("goal_id")[0]));
+}
+
+#[test]
+fn one_in_the_background_ends_when_an_upgrade_replaced_its_program() {
+    let world = World::new();
+    world.goal_in("codex", "t1", clock::now() + 3_600_000);
+    let program = world.env.path("old");
+    std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).unwrap();
+    let mut command = std::process::Command::new(&program);
+    command.args(["watch", "--detach"]).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("STEADFAST_HOME", world.env.home()).env("STEADFAST_DB", world.env.store());
+    assert!(command.status().unwrap().success());
+    until(|| world.is_held());
+    std::fs::remove_file(&program).unwrap();
+    until(|| !world.is_held());
 }

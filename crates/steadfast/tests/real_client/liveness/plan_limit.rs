@@ -4,6 +4,7 @@
 use super::lab::{A_WHILE, Lab, SOON, step};
 use crate::reply::Reply;
 use crate::tui::Tui;
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -80,6 +81,24 @@ fn a_dialog_that_holds_up_the_wake_up_is_shown_in_the_status_and_closing_it_is_e
     lab.stays_quiet(A_WHILE, "the dialog is open");
     tui.enter();
     lab.continues("the dialog");
+    assert_eq!(lab.events("goal_resumed"), 1);
+    lab.model.check_script();
+}
+
+/// What `steadfast setup claude --skip-limit-dialog` writes: nobody has to be there.
+#[test]
+fn without_the_dialog_a_goal_is_woken_with_nobody_there() {
+    let (lab, plan) = limited();
+    let commands = lab.client.config_dir().join("commands");
+    fs::create_dir_all(&commands).expect("directory");
+    let text = "---\ndescription: The plan is used up\n---\n\nSay that the plan is used up.\n";
+    fs::write(commands.join("rate-limit-options.md"), text).expect("command");
+    let tui = lab.start("\"Outlast the limit\"");
+    lab.wait_for_pause("usage_limit");
+    tui.wait_for("the answer of the hook", LIMIT, |screen| screen.contains("continues by itself at"));
+    assert!(!tui.screen().contains(DIALOG), "{}", tui.screen());
+    wait_for_reset(&lab, &plan);
+    lab.continues("the reset");
     assert_eq!(lab.events("goal_resumed"), 1);
     lab.model.check_script();
 }
