@@ -123,8 +123,9 @@ impl Lab {
         self.wait_for_goal(reason, |goal| goal["paused_reason"] == reason)
     }
 
+    /// The session of the goal, which may be starting.
     pub(super) fn session(&self) -> String {
-        self.goal()["session_id"].as_str().expect("session").to_owned()
+        self.wait_for_goal("a session", |_| true)["session_id"].as_str().expect("session").to_owned()
     }
 
     /// `goal status` as a person reads it in a second terminal.
