@@ -21,14 +21,25 @@ use steadfast_system::watch_lock;
 /// the prompt back.
 const TURN_WRITES_WITHIN: Millis = 60_000;
 
-/// The goal as it is by now: an interrupt that no hook has seen yet pauses it.
+/// The goal as it is by now: an interrupt that no hook has seen yet pauses it, and the end of a client that no hook
+/// reported stops its clock.
 pub fn by_now<'a>(db: Db<'_>, goal: &'a Goal, now: Millis) -> Result<Cow<'a, Goal>, StoreError> {
-    if goal.status != GoalStatus::Active {
+    let Some(session) = db.session(&goal.session_id)?.filter(|_| goal.status == GoalStatus::Active) else {
         return Ok(Cow::Borrowed(goal));
+    };
+    if let Some(at) = interrupted_at(db, &session)? {
+        return Ok(Cow::Owned(change::interrupt(goal, at, now).goal));
     }
-    let session = db.session(&goal.session_id)?;
-    let interrupted_at = session.map(|session| interrupted_at(db, &session)).transpose()?.flatten();
-    Ok(interrupted_at.map_or(Cow::Borrowed(goal), |at| Cow::Owned(change::interrupt(goal, at, now).goal)))
+    let is_lost = goal.resume_at_ms.is_some() && !session.is_alive();
+    let ended = if is_lost { change::session_ended(goal, last_seen(&session), now) } else { None };
+    Ok(ended.map_or(Cow::Borrowed(goal), |ended| Cow::Owned(ended.goal)))
+}
+
+/// When the session was last seen to do anything.
+pub fn last_seen(session: &Session) -> Millis {
+    let activity = &session.activity;
+    let moments = [session.ended_at_ms, activity.turn_since_ms, activity.asked_at_ms];
+    moments.into_iter().flatten().fold(session.last_seen_ms, Millis::max)
 }
 
 /// What moves the goal next.
@@ -87,4 +98,32 @@ fn has_begun(session: &Session, since: Millis, now: Millis) -> bool {
 fn modified_at(file: &Path) -> Option<Millis> {
     let modified = fs_err::metadata(file).and_then(|meta| meta.modified()).ok()?;
     i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{HOUR, SECOND, SESSION, START, World};
+    use steadfast_model::goal::budget::Budget;
+
+    /// A client that was killed calls no hook.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_clock_of_a_goal_stands_when_its_client_is_gone() {
+        let mut world = World::new();
+        let gone = ProcessId { pid: i64::from(i32::MAX), started: 1 };
+        let session = Session {
+            session_id: SESSION.into(),
+            client: Some(gone),
+            started_at_ms: START,
+            last_seen_ms: START,
+            ..Session::default()
+        };
+        world.store.write(|db| db.put_session(&session).and_then(|()| db.begin_turn(SESSION, None, START))).unwrap();
+        let goal = world.start(Budget::default(), START);
+        world.store.write(|db| db.touch_session(SESSION, START + 7 * SECOND)).unwrap();
+        let now = START + HOUR;
+        assert_eq!(goal.active_seconds(now), 3_600, "nothing was recorded");
+        assert_eq!(by_now(world.store.read(), &goal, now).unwrap().active_seconds(now), 7);
+    }
 }

@@ -125,10 +125,7 @@ fn look_at_wait(round: &mut Round<'_>, goal: Goal) -> Result<Option<Goal>, Store
 
 /// When the session was last seen to do anything; a goal without a session was last seen itself.
 fn idle_since(goal: &Goal, session: Option<&Session>) -> Millis {
-    let Some(session) = session else { return goal.updated_at_ms };
-    let activity = &session.activity;
-    let moments = [Some(session.last_seen_ms), session.ended_at_ms, activity.turn_since_ms, activity.asked_at_ms];
-    moments.into_iter().flatten().max().unwrap_or(session.last_seen_ms)
+    session.map_or(goal.updated_at_ms, liveness::last_seen)
 }
 
 fn tell(round: &mut Round<'_>, goal: &Goal, stall: Stall, now: Millis) -> Result<(), StoreError> {
