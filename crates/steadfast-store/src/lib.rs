@@ -15,6 +15,7 @@ mod queue;
 mod runs;
 mod sessions;
 pub mod spend;
+mod stamp;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod typed_commands;
@@ -41,6 +42,7 @@ pub use outage::Outage;
 pub use queue::QueuedGoal;
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
+pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
 
 /// The schema this binary writes.

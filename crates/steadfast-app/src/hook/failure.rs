@@ -9,15 +9,11 @@ use steadfast_hosts::trouble;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::change::{Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::goal::turn::{MOST_FAILURES, retry_delay};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason, liveness};
 use steadfast_model::hook::HookReply;
 use steadfast_model::text;
 use steadfast_store::Store;
-
-/// Failures in a row after which trying again is pointless.
-const MOST_FAILURES: i64 = 8;
-const FIRST_GAP: Millis = 5_000;
-const LONGEST_GAP: Millis = 600_000;
 
 pub(super) fn turn_failed(
     call: &Call<'_>,
@@ -98,9 +94,8 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
             Event::new(EventKind::PausedDegraded, json!({"error": error, "message": said, "failures": failures}));
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
-    let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;
     let mut after = Goal { updated_at_ms: now, failures_in_row: failures, wake_at_ms: None, ..goal.clone() };
-    liveness::settle(&mut after, false, now + gap.min(LONGEST_GAP), now);
+    liveness::settle(&mut after, false, now + retry_delay(failures), now);
     let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
     Change { goal: after, events: vec![Event::new(EventKind::TurnFailed, payload)], span: Span::Keep }
 }

@@ -3,8 +3,7 @@
 //! may outlive prompts, `/clear` and Esc, so it looks again right before it acts, and acts once. Trouble with the store
 //! only delays it.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::{HookError, handle};
 use crate::wake::{self, Woken};
@@ -13,7 +12,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Goal;
 use steadfast_model::hook::{HookEvent, HookInput};
 use steadfast_model::prompt::Wording;
-use steadfast_store::{Store, StoreError};
+use steadfast_store::{Store, StoreError, StoreStamp};
 use steadfast_system::log;
 use steadfast_system::paths::Paths;
 use steadfast_system::process::{self, ProcessId};
@@ -79,7 +78,7 @@ impl Waker<'_> {
         let mut due: Option<Millis> = None;
         let mut last_read: Option<Instant> = None;
         loop {
-            let files = FileTimes::of(&self.paths.store);
+            let files = StoreStamp::of(&self.paths.store);
             let is_due = due.is_some_and(|at| at <= clock::now());
             let is_old = last_read.is_none_or(|at| at.elapsed() >= READ_AT_LEAST);
             if is_due || is_old || seen.as_ref() != Some(&files) {
@@ -177,21 +176,5 @@ impl Waker<'_> {
             self.is_logged = true;
             log::line(&self.paths.log_file(), &format!("rewake {}: {error}; tries again", self.input.session_id));
         }
-    }
-}
-
-/// When the files of the store were last written. Comparing them costs far less than opening the store.
-#[derive(PartialEq, Eq)]
-struct FileTimes([Option<(SystemTime, u64)>; 2]);
-
-impl FileTimes {
-    fn of(store: &Path) -> Self {
-        let mut log = store.as_os_str().to_owned();
-        log.push("-wal");
-        let written = |path: &Path| {
-            let meta = fs_err::metadata(path).ok()?;
-            Some((meta.modified().ok()?, meta.len()))
-        };
-        Self([written(store), written(&PathBuf::from(log))])
     }
 }

@@ -165,7 +165,8 @@ fn decide(
         }
         goal = db.save(&goal, change, call.origin)?;
     }
-    if !is_blocked && decision != Decision::NativeGoalDrives {
+    // A turn that the client's own goal keeps going begins again with its next tool call or prompt.
+    if !is_blocked {
         db.end_turn(call.session_id(), end.background_work, call.now)?;
     }
     Ok(Ended { goal, decision, warnings, brief, notice: None })

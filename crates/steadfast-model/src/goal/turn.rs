@@ -37,6 +37,16 @@ pub struct TurnEnd {
     pub background_until: Millis,
 }
 
+/// Failed turns or wake-ups in a row after which trying again is pointless.
+pub const MOST_FAILURES: i64 = 8;
+
+/// How long to wait after a number of failures in a row: 5 s, then twice as long each time, at most 10 minutes.
+pub fn retry_delay(failures: i64) -> Millis {
+    const FIRST: Millis = 5_000;
+    const LONGEST: Millis = 600_000;
+    (FIRST << (failures - 1).clamp(0, 10)).min(LONGEST)
+}
+
 /// How a client is kept going when a turn ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Drive {

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::change::{Change, Span, pause_for, session_ended};
 use super::event::{Event, EventKind};
 use super::liveness::{self, Facts, Next, Stall, WAKE_GRACE, WokenBy};
+use super::turn::{MOST_FAILURES, retry_delay};
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 
@@ -15,10 +16,6 @@ const TELL_AFTER: Millis = 60_000;
 const TELL_PERMISSION_AFTER: Millis = 300_000;
 /// How long a client without a terminal may take to begin a turn.
 pub const HEADLESS_STARTS_WITHIN: Millis = 60_000;
-/// Wake-ups in a row that may fail.
-const MOST_FAILURES: i64 = 8;
-const FIRST_GAP: Millis = 5_000;
-const LONGEST_GAP: Millis = 600_000;
 
 /// What to do with a goal now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,15 +93,10 @@ pub fn wake_failed(goal: &Goal, message: &str, now: Millis) -> Change {
         let event = Event::new(EventKind::PausedDegraded, payload);
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
-    let mut change = put_back(goal, now + retry_gap(failures), now);
+    let mut change = put_back(goal, now + retry_delay(failures), now);
     change.goal.failures_in_row = failures;
     change.events.push(Event::new(EventKind::TurnFailed, payload));
     change
-}
-
-/// The rest after a number of failures in a row.
-fn retry_gap(failures: i64) -> Millis {
-    (FIRST_GAP.saturating_mul(1 << failures.clamp(1, 10)) / 2).min(LONGEST_GAP)
 }
 
 /// A wake-up that was claimed is due again.

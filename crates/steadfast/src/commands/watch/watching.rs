@@ -2,14 +2,12 @@
 //! only when they changed, when something is due, or every few seconds, because the end of a process changes no file. It
 //! compares moments of the wall clock each time, so that a suspended machine or a clock that jumps delays nothing.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use steadfast_engine::interrupt::EndRequest;
 use steadfast_model::clock::{self, Millis};
-use steadfast_store::{Store, StoreError};
+use steadfast_store::{Store, StoreError, StoreStamp};
 use steadfast_system::config::Config;
 use steadfast_system::paths::Paths;
 use steadfast_system::watch_lock::WatchLock;
@@ -82,13 +80,13 @@ impl Watch {
     /// the exit code.
     pub(super) fn work(&mut self, lock: WatchLock, in_background: bool) -> Result<u8, CliError> {
         let mut lock = lock;
-        let mut seen = Stamp::default();
+        let mut seen = StoreStamp::default();
         let mut outlook = Outlook::default();
         let mut looked_at = Millis::MIN;
         let mut idle_since = Instant::now();
         loop {
             let now = clock::now();
-            let stamp = Stamp::of(&self.paths.store);
+            let stamp = StoreStamp::of(&self.paths.store);
             let is_due = outlook.at.is_some_and(|at| at <= now);
             let is_long_ago = now < looked_at || now.saturating_sub(looked_at) >= LOOK_EVERY;
             if stamp != seen || is_due || is_long_ago {
@@ -179,20 +177,5 @@ impl Watch {
             outlook.look_at(at);
         }
         outcome.map(|()| outlook)
-    }
-}
-
-/// Changes when a process wrote to the store.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Stamp([Option<(u64, u64, i64, i64)>; 2]);
-
-impl Stamp {
-    fn of(store: &Path) -> Self {
-        let mut log = store.as_os_str().to_owned();
-        log.push("-wal");
-        Self([store.to_owned(), PathBuf::from(log)].map(|path| {
-            let meta = std::fs::metadata(path).ok()?;
-            Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
-        }))
     }
 }
