@@ -20,6 +20,8 @@ use steadfast_system::watch_lock;
 /// A turn that has written nothing to the session's file for this long after its beginning never began: the user took
 /// the prompt back.
 const TURN_WRITES_WITHIN: Millis = 60_000;
+/// A hook at the end of a turn takes less than this.
+const STOP_TAKES: Millis = 15_000;
 
 /// The goal as it is by now: an interrupt that no hook has seen yet pauses it, and the end of a client that no hook
 /// reported stops its clock.
@@ -58,6 +60,7 @@ pub fn facts(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Fact
     let is_active = goal.status == GoalStatus::Active;
     let turn_since = session.activity.turn_since_ms.filter(|since| has_begun(&session, *since, now));
     let was_taken_back = session.activity.turn_since_ms.is_some() && turn_since.is_none();
+    let turn_since = turn_since.filter(|_| !turn_ended_unseen(&session, now));
     Ok(Facts {
         client_runs: session.is_alive(),
         turn_runs: turn_since.is_some(),
@@ -93,6 +96,13 @@ fn interrupted_at(db: Db<'_>, session: &Session) -> Result<Option<Millis>, Store
 fn has_begun(session: &Session, since: Millis, now: Millis) -> bool {
     let written = session.transcript().and_then(modified_at);
     now - since < TURN_WRITES_WITHIN || written.is_none_or(|at| at >= since)
+}
+
+/// Whether the session's file shows that its turn ended, although no hook could record that: the store was busy or full.
+pub fn turn_ended_unseen(session: &Session, now: Millis) -> bool {
+    let is_recorded = session.activity.turn_since_ms.is_some_and(|since| now - since >= STOP_TAKES);
+    let runs = session.transcript().and_then(adapter(session.host).turn_runs);
+    is_recorded && runs == Some(false)
 }
 
 fn modified_at(file: &Path) -> Option<Millis> {

@@ -34,5 +34,7 @@ pub(super) fn reply(call: &Call<'_>, outage: Outage) -> HookReply {
         Store::open_existing_within(store, Duration::ZERO).and_then(|store| store.read().goal(call.session_id()));
     let is_active = goal.is_ok_and(|goal| goal.is_some_and(|goal| goal.status == GoalStatus::Active));
     let then = if is_active { format!("; the goal continues when {until}") } else { String::new() };
-    HookReply { message: Some(format!("steadfast: {what}{then}")), ..HookReply::default() }
+    // Where no waker waits, `steadfast watch` finds the turn that could not be recorded.
+    let wake_at_ms = is_active.then_some(call.now);
+    HookReply { message: Some(format!("steadfast: {what}{then}")), wake_at_ms, ..HookReply::default() }
 }

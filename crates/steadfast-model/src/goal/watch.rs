@@ -85,6 +85,13 @@ pub fn client_lost(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Change
     session_ended(goal, last_seen, now)
 }
 
+/// A turn ended and no hook could record it: the clock stops, and an active goal is due.
+pub fn turn_lost(goal: &Goal, now: Millis) -> Change {
+    let mut after = goal.changed(now);
+    liveness::settle(&mut after, false, now, now);
+    Change { goal: after, events: Vec::new(), span: Span::Keep }
+}
+
 /// A wake-up that was claimed did not reach the client: it is repeated later, and after many failures the goal pauses.
 pub fn wake_failed(goal: &Goal, message: &str, now: Millis) -> Change {
     let failures = goal.failures_in_row + 1;

@@ -15,10 +15,10 @@ use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
 use steadfast_hosts::wake::{WakeCommand, WakeRequest};
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::Goal;
 use steadfast_model::goal::change::Change;
 use steadfast_model::goal::liveness::Stall;
 use steadfast_model::goal::watch::{self, Step};
+use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::prompt::Wording;
 use steadfast_model::run::name;
 use steadfast_model::{clock, text};
@@ -89,6 +89,13 @@ fn look_at(round: &mut Round<'_>, goal: Goal) -> Result<(), CliError> {
         return Ok(());
     }
     let idle_since = idle_since(&goal, session.as_ref());
+    let ended_unseen = session.as_ref().is_some_and(|session| liveness::turn_ended_unseen(session, now));
+    // A turn that the user interrupted stays where it is.
+    let is_active = liveness::by_now(db, &goal, now)?.status == GoalStatus::Active;
+    if facts.client_runs && ended_unseen && is_active {
+        round.store.write(|db| db.end_turn(&goal.session_id, false, now))?;
+        goal = change_if_same(round.store, &goal, |goal| Some(watch::turn_lost(goal, now)))?.unwrap_or(goal);
+    }
     if !facts.client_runs {
         let lost = change_if_same(round.store, &goal, |goal| watch::client_lost(goal, idle_since, now))?;
         goal = lost.unwrap_or(goal);

@@ -247,3 +247,27 @@ fn at_a_usage_limit_the_other_agent_works_on_the_goal_if_the_user_wants_that() {
     world.due("s1", 1);
     assert_eq!(world.goal("status"), ["paused"], "it continues in its own session at the reset");
 }
+
+/// The store was busy or full at the end of the turn, so no hook recorded it.
+#[test]
+fn a_turn_whose_end_no_hook_recorded_does_not_leave_the_goal_idle() {
+    let world = World::new();
+    world.goal_in("codex", "t1", 1);
+    world.env.codex_says("t1", "resp_1", "done for now", 100);
+    let rollout = world.env.rollout("t1");
+    let line = |kind: &str| {
+        serde_json::json!({"timestamp": crate::env::now(), "ordinal": 3, "type": "event_msg",
+            "payload": {"type": kind, "turn_id": "t"}})
+    };
+    world.env.append(&rollout, &line("task_started"));
+    let since = clock::now() - 60_000;
+    world.env.execute(&format!(
+        "UPDATE sessions SET turn_since_ms = {since}; UPDATE goals SET wake_at_ms = NULL, resume_at_ms = {since}"
+    ));
+    world.watch(&["--once"]).succeeds();
+    assert_eq!(world.calls(), Vec::<String>::new(), "the turn runs");
+    world.env.append(&rollout, &line("task_complete"));
+    world.watch(&["--once"]).succeeds();
+    assert_eq!(world.calls(), ["codex queue --thread t1 --message ◎ goal continues"]);
+    assert_eq!(world.events("goal_woken"), 1);
+}
