@@ -4,6 +4,7 @@
 pub mod budget;
 pub mod change;
 pub mod event;
+pub mod item;
 pub mod liveness;
 pub mod proof;
 pub mod turn;
@@ -17,6 +18,8 @@ use crate::clock::Millis;
 use crate::host::Host;
 use crate::limit::{Axis, Limits, SharedSpend, Standing, UNLIMITED_TURNS, Used};
 use budget::{BudgetProfile, BudgetSource};
+use item::Item;
+use proof::CompletedBy;
 use wait::Wait;
 
 pub use crate::pause::PausedReason;
@@ -89,6 +92,8 @@ pub struct Goal {
     pub budget_source: BudgetSource,
     pub tokens_used: i64,
     pub subagent_tokens: i64,
+    /// The evaluator's part of `subagent_tokens`.
+    pub evaluator_tokens: i64,
     pub cache_read_tokens: i64,
     pub cost_micros: i64,
     pub unpriced_tokens: i64,
@@ -125,7 +130,17 @@ pub struct Goal {
     /// The last tool call with its result, and how often it came in a row.
     pub last_call_hash: Option<String>,
     pub same_calls: i64,
+    /// Identifies the last tool calls with their results, the newest last.
+    pub recent_calls: Vec<String>,
     pub verify: Vec<String>,
+    /// What must be true at the end, in words; fixed at the start.
+    pub items: Vec<Item>,
+    /// The evaluator must agree; the worker's own word does not count.
+    pub judge: bool,
+    /// A person must agree.
+    pub sign_off: bool,
+    /// Who said that the objective is met, once it is complete.
+    pub completed_by: Option<CompletedBy>,
     pub version: i64,
     pub created_at_ms: Millis,
     pub updated_at_ms: Millis,
@@ -138,6 +153,9 @@ pub struct NewGoal {
     pub objective: String,
     pub budget: budget::Budget,
     pub verify: Vec<String>,
+    pub items: Vec<String>,
+    pub judge: bool,
+    pub sign_off: bool,
 }
 
 impl Goal {
@@ -155,6 +173,9 @@ impl Goal {
             budget_source: budget.source,
             resume_at_ms: Some(now),
             verify: new.verify,
+            items: new.items.into_iter().map(Item::open).collect(),
+            judge: new.judge,
+            sign_off: new.sign_off,
             created_at_ms: now,
             updated_at_ms: now,
             ..Self::default()

@@ -21,6 +21,8 @@ pub enum PausedReason {
     Deadline,
     /// The user stopped a turn; the next prompt continues.
     Interrupted,
+    /// The worker says that the objective is met, and a person must agree.
+    SignOff,
 }
 
 impl PausedReason {
@@ -42,7 +44,7 @@ mod tests {
     use super::*;
 
     /// The words that the table of goals accepts.
-    const WORDS: [&str; 13] = [
+    const WORDS: [&str; 14] = [
         "user",
         "continuation_cap",
         "wall_clock_cap",
@@ -56,6 +58,7 @@ mod tests {
         "cost_cap",
         "deadline",
         "interrupted",
+        "sign_off",
     ];
 
     #[test]

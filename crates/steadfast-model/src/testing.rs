@@ -44,7 +44,7 @@ pub fn goal_with(limits: Limits) -> Goal {
 }
 
 pub fn new_goal(budget: Budget) -> NewGoal {
-    NewGoal { objective: "Make every test pass".into(), budget, verify: Vec::new() }
+    NewGoal { objective: "Make every test pass".into(), budget, ..NewGoal::default() }
 }
 
 /// One line of a response with input, output, cache creation and cache read tokens.

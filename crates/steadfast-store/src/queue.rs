@@ -123,7 +123,7 @@ mod tests {
             budget.limits.set(axis, Some(amount));
         }
         let verify = vec!["make test".to_owned(), "'; DROP TABLE goals; --".to_owned()];
-        let new = NewGoal { objective: "Ship \u{1f680}\n\"now\"".into(), budget, verify };
+        let new = NewGoal { objective: "Ship \u{1f680}\n\"now\"".into(), budget, verify, ..NewGoal::default() };
         let id = world.store.write(|db| db.enqueue(SESSION, &new, START)).unwrap();
         let queue = world.store.read().queue(SESSION).unwrap();
         assert_eq!(queue, [QueuedGoal { id, number: 1, goal: new, created_at_ms: START }]);

@@ -1,6 +1,8 @@
 //! A turn that ended in an API error. Usage limits pause the goal until their reset; transient errors are retried with
 //! growing gaps; errors that only a person can fix pause it at once.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::{Call, HookError};
@@ -14,6 +16,10 @@ use steadfast_model::goal::{Goal, GoalStatus, PausedReason, liveness};
 use steadfast_model::hook::HookReply;
 use steadfast_model::text;
 use steadfast_store::Store;
+
+/// How long the answer to the limit dialog waits for the pause of the goal.
+const PAUSE_WAIT: Duration = Duration::from_secs(2);
+const PAUSE_STEP: Duration = Duration::from_millis(50);
 
 pub(super) fn turn_failed(
     call: &Call<'_>,
@@ -47,7 +53,13 @@ pub(super) fn turn_failed(
 
 /// Answers the client's dialog about a used-up plan, which would keep the client from being woken.
 pub(super) fn limit_dialog(call: &Call<'_>, store: &Store) -> Result<HookReply, HookError> {
-    let goal = store.read().goal(call.session_id())?;
+    // The hook of the failure runs beside this one, and its pause says when the plan is reset.
+    let deadline = Instant::now() + PAUSE_WAIT;
+    let mut goal = store.read().goal(call.session_id())?;
+    while goal.as_ref().is_some_and(|goal| goal.status == GoalStatus::Active) && Instant::now() < deadline {
+        std::thread::sleep(PAUSE_STEP);
+        goal = store.read().goal(call.session_id())?;
+    }
     let wake_at =
         goal.filter(|goal| goal.paused_reason == Some(PausedReason::UsageLimit)).and_then(|goal| goal.wake_at_ms);
     let text = match wake_at {

@@ -22,6 +22,8 @@ use steadfast_system::paths::Paths;
 const REPLY_WAIT: Duration = Duration::from_secs(3);
 const REPLY_STEP: Duration = Duration::from_millis(50);
 const DONE_BEFORE: &str = "this command was carried out before you interrupted the turn";
+/// Commands that may run again: the answer is that of the moment.
+const READ_ONLY: [&str; 3] = ["status", "history", "doctor"];
 /// Where the events of typed commands come from.
 pub const PLACE: &str = "slash-command";
 
@@ -104,7 +106,8 @@ impl Typed<'_> {
         paths: &Paths,
         run: impl FnOnce() -> String,
     ) -> Result<String, HookError> {
-        let Some(text) = typed_text(self.input, &format!("command {command:?}")) else {
+        let text = typed_text(self.input, &format!("command {command:?}"));
+        let Some(text) = text.filter(|_| !READ_ONLY.contains(&command.verb.as_str())) else {
             return Ok(run());
         };
         let mut store = Store::open(&paths.store)?;

@@ -42,8 +42,9 @@ pub struct Verdict {
 }
 
 /// Who or what says that the objective is met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum CompletedBy {
     SelfUpdate,
     Evaluator,

@@ -34,7 +34,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
     let host = plan.stages.first().map(|stage| goal_link::host_of(&stage.agent.kind)).unwrap_or_default();
     let place =
         Place { session_id: name::of_goal(&run_id), host, project_dir: Some(context.project_dir()), transcript: None };
-    let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
+    let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone(), ..NewGoal::default() };
     let new = NewRun {
         run_id,
         planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },

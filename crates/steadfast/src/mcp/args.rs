@@ -221,7 +221,7 @@ impl CreateGoal {
             budget.limits.set(Axis::Usd, Some(scaled("max_usd", dollars, 1_000_000.0, USD_MAX)?));
         }
         // Only the user may set commands that run without asking.
-        Ok(NewGoal { objective, budget, verify: Vec::new() })
+        Ok(NewGoal { objective, budget, ..NewGoal::default() })
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     };
     let place = find_place(context, &store, flag)?;
     refuse_foreign_session(context, &place)?;
-    let new = NewGoal { objective, budget, verify: arguments.verify };
+    let new = NewGoal { objective, budget, verify: arguments.verify, ..NewGoal::default() };
     if arguments.queue {
         return queue::enqueue(context, &mut store, &place, new);
     }

@@ -1,0 +1,42 @@
+-- What counts as done. `items_json` lists the acceptance items with their proof, `judge` and `sign_off` say who must
+-- agree, `completed_by` who said that the objective is met, `evaluator_tokens` is the evaluator's part of
+-- `subagent_tokens`, and `recent_calls_json` identifies the last tool calls with their results.
+ALTER TABLE goals ADD COLUMN items_json TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE goals ADD COLUMN judge INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE goals ADD COLUMN sign_off INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE goals ADD COLUMN completed_by TEXT;
+ALTER TABLE goals ADD COLUMN evaluator_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE goals ADD COLUMN recent_calls_json TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE goal_history ADD COLUMN items_json TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE goal_history ADD COLUMN judge INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE goal_history ADD COLUMN sign_off INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE goal_history ADD COLUMN completed_by TEXT;
+ALTER TABLE goal_history ADD COLUMN evaluator_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE goal_history ADD COLUMN recent_calls_json TEXT NOT NULL DEFAULT '[]';
+
+-- The environment in which a goal was started, for its verification commands. Most variables are kept as a hash only.
+CREATE TABLE goal_environments (
+  goal_id TEXT PRIMARY KEY NOT NULL,
+  environment_json TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- What kind of subagent a response is of; empty for the worker itself.
+ALTER TABLE responses ADD COLUMN agent_type TEXT NOT NULL DEFAULT '';
+-- Caps count responses in no goal's time too.
+CREATE INDEX idx_responses_at ON responses (at_ms);
+
+-- How much of the user's plan is used, as a client last reported it.
+CREATE TABLE plan_usage (
+  host TEXT NOT NULL,
+  -- Such as `five_hour` and `weekly`.
+  window TEXT NOT NULL,
+  used_percent REAL NOT NULL,
+  resets_at_ms INTEGER,
+  seen_at_ms INTEGER NOT NULL,
+  -- The reset of the window that the user was warned about.
+  warned_reset_ms INTEGER,
+  PRIMARY KEY (host, window)
+) WITHOUT ROWID;
+
+-- The goal of the agent that started a run: what the run spends counts to it.
+ALTER TABLE runs ADD COLUMN charged_goal_id TEXT;
