@@ -226,9 +226,11 @@ fn a_store_of_the_version_before_loses_no_row() {
     let all = |db: &Connection| {
         let goals = "SELECT goal_id, id, objective, status, paused_reason, wind_down, warned_json, version FROM";
         let (live, history) = (format!("{goals} goals"), format!("{goals} goal_history"));
-        let runs = ["SELECT * FROM runs", "SELECT * FROM run_stages", "SELECT * FROM run_attempts"];
-        let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue')
-                       ORDER BY name";
+        let run =
+            "SELECT run_id, name, kind, title, project_dir, status, stage, plan_json, state_json, version FROM runs";
+        let runs = [run, "SELECT * FROM run_stages", "SELECT * FROM run_attempts"];
+        let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name <> 'idx_responses_at'
+                       AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue') ORDER BY name";
         [&*live, &*history, runs[0], runs[1], runs[2], indexes].map(|sql| rows(db, sql))
     };
     let before = all(&db);
@@ -243,6 +245,6 @@ fn a_store_of_the_version_before_loses_no_row() {
     let second =
         "INSERT INTO runs SELECT 'r2', name, kind, title, project_dir, status, reason, stage, plan_json, state_json,
         tokens, cost_micros, engine_pid, engine_pid_started, stop_requested, version, started_at_ms, updated_at_ms,
-        completed_at_ms FROM runs";
+        completed_at_ms, charged_goal_id FROM runs";
     assert!(store.db.execute(second, []).is_err(), "one live run of a name");
 }
