@@ -22,6 +22,8 @@ pub struct FileReading {
     path: PathBuf,
     /// Empty for the worker.
     agent_id: String,
+    /// The kind of the subagent, if the reading has responses of one.
+    agent_type: String,
     from: Position,
     /// When the file was created; only known in its first reading.
     created_at_ms: Option<Millis>,
@@ -95,7 +97,9 @@ fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<
     let from = store.read().cursor(path)?.unwrap_or_default().position;
     let reading = (adapter(host).read_transcript)(path, &from)?;
     let created_at_ms = if from.offset == 0 { created_at_ms(path) } else { None };
-    Ok(FileReading { path: path.to_owned(), agent_id, from, created_at_ms, reading })
+    let is_typed = !agent_id.is_empty() && !reading.responses.is_empty();
+    let agent_type = if is_typed { (adapter(host).agent_type)(path).unwrap_or_default() } else { String::new() };
+    Ok(FileReading { path: path.to_owned(), agent_id, agent_type, from, created_at_ms, reading })
 }
 
 fn created_at_ms(path: &Path) -> Option<Millis> {
@@ -136,8 +140,13 @@ pub fn record(
     let mut interrupted_at = None;
     let mut calls: &[ToolLine] = &[];
     for file in readings {
-        let source =
-            Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
+        let source = Source {
+            host: goal.host,
+            session_id: &goal.session_id,
+            agent_id: &file.agent_id,
+            agent_type: &file.agent_type,
+            path: &file.path,
+        };
         let before = db.cursor(&file.path)?;
         // A client may withdraw a message; then the responses around it are still known.
         let keeps_history = file.reading.rewritten && db.knows_any(goal.host, &file.reading.responses)?;
@@ -281,7 +290,7 @@ pub fn skip_to(
     now: Millis,
 ) -> Result<Option<i64>, StoreError> {
     for FileEnd { path, agent_id, position } in ends {
-        let source = Source { host, session_id, agent_id, path };
+        let source = Source { host, session_id, agent_id, agent_type: "", path };
         let before = db.cursor(path)?.unwrap_or_default();
         let position = position.clone();
         db.put_cursor(source, &Cursor { position, queued_prompts: 0, read_before_compaction: false, ..before }, now)?;
@@ -300,7 +309,7 @@ pub fn update_cursor(
 ) -> Result<(), StoreError> {
     let mut cursor = db.cursor(transcript)?.unwrap_or_default();
     update(&mut cursor);
-    db.put_cursor(Source { host, session_id, agent_id: "", path: transcript }, &cursor, now)
+    db.put_cursor(Source { host, session_id, agent_id: "", agent_type: "", path: transcript }, &cursor, now)
 }
 
 #[cfg(test)]

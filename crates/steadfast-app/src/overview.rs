@@ -38,6 +38,8 @@ pub struct GoalView {
     pub token_budget: Option<i64>,
     pub tokens_used: i64,
     pub subagent_tokens: i64,
+    /// The evaluator's part of `subagent_tokens`.
+    pub evaluator_tokens: i64,
     pub total_tokens: i64,
     pub remaining_tokens: Option<i64>,
     pub cache_read_tokens: i64,
@@ -109,6 +111,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         token_budget: goal.limits.get(Axis::Tokens),
         tokens_used: goal.tokens_used,
         subagent_tokens: goal.subagent_tokens,
+        evaluator_tokens: goal.evaluator_tokens,
         total_tokens: goal.total_tokens(),
         remaining_tokens: goal.remaining_tokens(),
         cache_read_tokens: goal.cache_read_tokens,

@@ -60,6 +60,8 @@ pub struct HostAdapter {
     pub read_counts: fn(path: &Path, from: &Position) -> io::Result<Reading>,
     /// Id and file of each subagent of a session; `None` if only hooks name them.
     pub subagent_files: fn(transcript: &Path) -> Option<SubagentFiles>,
+    /// The kind of the subagent that writes this file, if a file says so.
+    pub agent_type: fn(transcript: &Path) -> Option<String>,
     /// The session that a fork was made from, if its own file names it.
     pub fork_parent: fn(transcript: &Path) -> Option<String>,
     /// Whether the host will send the model a message that states the goal.
@@ -80,6 +82,8 @@ pub struct HostAdapter {
     pub session_of_client: fn(pid: i32) -> Option<String>,
     /// Whether a hook input with this agent type proves that the evaluator made the call.
     pub is_evaluator: fn(agent_type: &str) -> bool,
+    /// Whether the file of a subagent shows that it works by the evaluator's instructions.
+    pub has_evaluator_rules: fn(transcript: &Path) -> bool,
 
     /// How the agent is started without a terminal.
     pub headless_command: fn(request: &HeadlessRequest<'_>) -> HeadlessCommand,
@@ -112,10 +116,18 @@ pub type SubagentFiles = Vec<(String, PathBuf)>;
 /// What identifies the session of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolCallOrigin {
-    /// The session itself.
-    Session(String),
+    /// The session itself, and the subagent in it that made the call.
+    Session { session_id: String, agent: Option<AgentCall> },
     /// The id under which a hook saw the same call.
     ToolUse(String),
+}
+
+/// A tool call of a subagent, as the metadata of the call names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCall {
+    pub agent_id: String,
+    /// The id under which a hook saw the same call.
+    pub tool_use_id: String,
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     session_files: |roots, session| files::session_files(roots, session.session_id),
     read_transcript: transcript::read,
     read_counts: transcript::read_counts,
+    agent_type: files::agent_type,
     subagent_files: |transcript| Some(files::subagent_files(transcript)),
     fork_parent: transcript::forked_from,
     holds: |transcript, statement, since| match since {
@@ -42,6 +43,8 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     tool_call_origin: hook::tool_call_origin,
     session_of_client: files::session_of_client,
     is_evaluator: hook::is_evaluator,
+    // Only the plugin can define an agent of that name.
+    has_evaluator_rules: |_| true,
     headless_command: headless::command,
     resume_arguments: |request| Ok(Some(headless::resume_arguments(request))),
     read_event: stream::read_event,

@@ -12,7 +12,7 @@ pub mod rollout;
 mod stream;
 mod wake;
 
-use super::{HostAdapter, ToolCallOrigin};
+use super::HostAdapter;
 use steadfast_model::host::Host;
 
 pub(super) static ADAPTER: HostAdapter = HostAdapter {
@@ -28,6 +28,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     session_files: files::session_files,
     read_transcript: rollout::read,
     read_counts: rollout::read_counts,
+    agent_type: rollout::agent_type,
     subagent_files: |_| None,
     fork_parent: rollout::forked_from,
     holds: rollout::holds,
@@ -35,9 +36,10 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     is_model_output: rollout::is_model_output,
     native_goal_database: |transcript| files::goal_database(&files::home_of(transcript)?),
     native_goal_in_transcript: |_| None,
-    tool_call_origin: |meta| files::session_of_call(meta).map(ToolCallOrigin::Session),
+    tool_call_origin: files::tool_call_origin,
     session_of_client: |_| None,
-    is_evaluator: |_| false,
+    is_evaluator: |agent_type| Host::Codex.is_evaluator(agent_type),
+    has_evaluator_rules: |rollout| rollout::instructions::are(rollout, install::evaluator::instructions()),
     headless_command: headless::command,
     resume_arguments: |request| headless::resume_arguments(request).map(Some),
     read_event: stream::read_event,

@@ -4,6 +4,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod codex_config;
+pub(crate) mod codex_tables;
 mod describe;
 pub(crate) mod json;
 pub(crate) mod manifest;

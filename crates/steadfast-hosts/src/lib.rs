@@ -21,5 +21,5 @@ pub mod trouble;
 pub mod wake;
 
 pub use activity::worked_since;
-pub use adapter::{HostAdapter, SubagentFiles, ToolCallOrigin, adapter, adapters};
+pub use adapter::{AgentCall, HostAdapter, SubagentFiles, ToolCallOrigin, adapter, adapters};
 pub use context::{Since, Statement, holds_text};

@@ -96,6 +96,8 @@ pub struct TypedCommand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
     pub id: String,
+    /// Its kind, by the name that the host's configuration or a plugin gives it.
+    pub agent_type: String,
     pub transcript: Option<PathBuf>,
 }
 

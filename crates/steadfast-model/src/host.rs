@@ -52,6 +52,10 @@ pub struct Capabilities {
 
     /// Hooks prove that the evaluator subagent made a tool call.
     pub proves_evaluator: bool,
+    /// The evaluator's agent type, as hooks and session files name it.
+    pub evaluator_agent: &'static str,
+    /// How a model starts the evaluator, where that needs words.
+    pub evaluator_start: &'static str,
     /// A background hook can wake an idle session.
     pub can_wake: bool,
     /// A process outside of the client can wake an idle session.
@@ -122,6 +126,9 @@ const CLAUDE: Capabilities = Capabilities {
     shell_markers: &["CLAUDECODE"],
     session_variables: &["CLAUDE_CODE_SESSION_ID"],
     proves_evaluator: true,
+    // The plugin's own. The bare name is not enough: a worker can write an agent file of that name.
+    evaluator_agent: "steadfast:goal-evaluator",
+    evaluator_start: "",
     can_wake: true,
     wakes_from_outside: false,
     continues_closed_sessions: false,
@@ -155,8 +162,10 @@ const CODEX: Capabilities = Capabilities {
     shell_markers: &["CODEX_SANDBOX", "CODEX_THREAD_ID"],
     // The first one is the root thread, also in a subagent's shell.
     session_variables: &["CODEX_SESSION_ID", "CODEX_THREAD_ID"],
-    // Any subagent can take the evaluator's name.
-    proves_evaluator: false,
+    proves_evaluator: true,
+    evaluator_agent: "goal-evaluator",
+    // The second version of the tool has another name for the same choice.
+    evaluator_start: "spawn_agent with agent_type \"goal-evaluator\" and fork_context false, or fork_turns \"none\" where it asks for that; then wait for it",
     can_wake: false,
     wakes_from_outside: true,
     continues_closed_sessions: true,
@@ -188,6 +197,11 @@ impl Host {
             Self::Claude => &CLAUDE,
             Self::Codex => &CODEX,
         }
+    }
+
+    /// Whether a subagent of this kind is the evaluator.
+    pub fn is_evaluator(self, agent_type: &str) -> bool {
+        agent_type == self.capabilities().evaluator_agent
     }
 
     /// What the user types to open a session again.

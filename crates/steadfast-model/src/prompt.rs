@@ -140,7 +140,11 @@ pub fn judge(asked: &str, answer: &str, earlier: &str, file: &str) -> Result<Str
 
 fn rules(goal: &Goal) -> Result<String, PromptError> {
     let host = goal.host.capabilities();
-    render(RULES, context! { verify => commands(goal), tools => host.tool_prefix, evaluator => host.proves_evaluator })
+    let values = context! {
+        verify => commands(goal), tools => host.tool_prefix, evaluator => host.proves_evaluator,
+        evaluator_start => host.evaluator_start,
+    };
+    render(RULES, values)
 }
 
 /// Limits that are nearly used up, in one phrase.

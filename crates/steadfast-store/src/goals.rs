@@ -193,11 +193,11 @@ impl Db<'_> {
         self.0.execute(
             "UPDATE goal_history SET tokens_used = max(0, tokens_used + ?2), subagent_tokens = max(0, subagent_tokens + ?3),
                cache_read_tokens = max(0, cache_read_tokens + ?4), cost_micros = max(0, cost_micros + ?5),
-               unpriced_tokens = max(0, unpriced_tokens + ?6)
+               unpriced_tokens = max(0, unpriced_tokens + ?6), evaluator_tokens = max(0, evaluator_tokens + ?7)
              WHERE goal_id = ?1",
             params![
                 goal_id, charge.worker_tokens, charge.subagent_tokens, charge.cache_read_tokens, charge.cost_micros,
-                charge.unpriced_tokens
+                charge.unpriced_tokens, charge.evaluator_tokens
             ],
         )?;
         Ok(())

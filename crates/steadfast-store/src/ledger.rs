@@ -34,6 +34,8 @@ pub struct Source<'a> {
     pub session_id: &'a str,
     /// Empty for the worker.
     pub agent_id: &'a str,
+    /// The kind of the subagent; empty for the worker, and where its kind does not matter.
+    pub agent_type: &'a str,
     pub path: &'a Path,
 }
 
@@ -43,6 +45,13 @@ pub struct Recorded {
     /// What each goal is to be charged.
     pub charges: BTreeMap<String, Charge>,
     pub cursor: Cursor,
+}
+
+/// A response in the ledger.
+struct KnownResponse {
+    response: Response,
+    goal_id: Option<String>,
+    agent_type: String,
 }
 
 impl Db<'_> {
@@ -151,7 +160,7 @@ impl Db<'_> {
         let host: &str = source.host.into();
         let known = self.response(host, &response.id)?;
         let goal_id = match &known {
-            Some((old, goal_id)) => {
+            Some(KnownResponse { response: old, goal_id, .. }) => {
                 if !response.supersedes(old) || response == old {
                     return Ok(());
                 }
@@ -161,17 +170,19 @@ impl Db<'_> {
         };
         if let Some(goal_id) = &goal_id {
             let charge = charges.entry(goal_id.clone()).or_default();
-            add(charge, response, source.agent_id, 1);
-            if let Some((old, _)) = &known {
-                add(charge, old, source.agent_id, -1);
+            let is_evaluator = |agent_type: &str| source.host.is_evaluator(agent_type);
+            add(charge, response, source.agent_id, is_evaluator(source.agent_type), 1);
+            if let Some(old) = &known {
+                add(charge, &old.response, source.agent_id, is_evaluator(&old.agent_type), -1);
             }
         }
         let tokens = &response.tokens;
         self.execute(
             "INSERT INTO responses (host, response_id, session_id, agent_id, goal_id, model, input_tokens,
-               output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-             ON CONFLICT (host, response_id) DO UPDATE SET model = excluded.model,
+               output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms,
+               agent_type)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+             ON CONFLICT (host, response_id) DO UPDATE SET model = excluded.model, agent_type = excluded.agent_type,
                input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
                cache_creation_tokens = excluded.cache_creation_tokens,
                cache_creation_1h_tokens = excluded.cache_creation_1h_tokens,
@@ -190,14 +201,15 @@ impl Db<'_> {
                 tokens.cache_read,
                 price::cost_micros(&response.model, tokens),
                 response.at_ms,
+                source.agent_type,
             ],
         )?;
         Ok(())
     }
 
-    fn response(self, host: &str, id: &str) -> Result<Option<(Response, Option<String>)>, StoreError> {
+    fn response(self, host: &str, id: &str) -> Result<Option<KnownResponse>, StoreError> {
         let sql = "SELECT model, input_tokens, output_tokens, cache_creation_tokens, cache_creation_1h_tokens,
-                     cache_read_tokens, at_ms, goal_id
+                     cache_read_tokens, at_ms, goal_id, agent_type
                    FROM responses WHERE host = ?1 AND response_id = ?2";
         self.first(sql, [host, id], |row| {
             let tokens = Tokens {
@@ -207,7 +219,8 @@ impl Db<'_> {
                 cache_creation_1h: row.get(4)?,
                 cache_read: row.get(5)?,
             };
-            Ok((Response { id: id.to_owned(), model: row.get(0)?, tokens, at_ms: row.get(6)? }, row.get(7)?))
+            let response = Response { id: id.to_owned(), model: row.get(0)?, tokens, at_ms: row.get(6)? };
+            Ok(KnownResponse { response, goal_id: row.get(7)?, agent_type: row.get(8)? })
         })
     }
 
@@ -291,12 +304,15 @@ impl Db<'_> {
     }
 }
 
-fn add(charge: &mut Charge, response: &Response, agent_id: &str, sign: i64) {
+fn add(charge: &mut Charge, response: &Response, agent_id: &str, by_evaluator: bool, sign: i64) {
     let tokens = sign * response.tokens.charged();
     if agent_id.is_empty() {
         charge.worker_tokens += tokens;
     } else {
         charge.subagent_tokens += tokens;
+    }
+    if by_evaluator {
+        charge.evaluator_tokens += tokens;
     }
     charge.cache_read_tokens += sign * response.tokens.cache_read;
     match price::cost_micros(&response.model, &response.tokens) {

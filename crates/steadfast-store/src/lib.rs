@@ -16,6 +16,7 @@ mod runs;
 mod sessions;
 pub mod spend;
 mod stamp;
+mod subagents;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod typed_commands;

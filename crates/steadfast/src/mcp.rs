@@ -4,6 +4,7 @@
 mod args;
 mod caller;
 pub(crate) mod client;
+mod evaluator;
 mod recall;
 mod store_handle;
 mod tools;

@@ -41,12 +41,13 @@ fn readings(call: &Call<'_>, store: &Store, agent: &Agent) -> Result<Option<Vec<
 
 /// A subagent begins: its file is stored, because only hooks name the file of a Codex subagent.
 pub(super) fn started(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
-    let Some(path) = &agent.transcript else {
-        return remember::seen(call, store);
-    };
     store.write(|db| {
         remember::keep_registered(call, db)?;
-        db.remember_subagent_file(call.session_id(), &agent.id, path, call.now)
+        db.note_subagent(call.session_id(), &agent.id, &agent.agent_type, call.now)?;
+        match &agent.transcript {
+            Some(path) => db.remember_subagent_file(call.session_id(), &agent.id, path, call.now),
+            None => Ok(()),
+        }
     })?;
     Ok(HookReply::default())
 }

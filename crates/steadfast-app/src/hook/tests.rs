@@ -81,7 +81,7 @@ fn running_goal_within(budget: Budget) -> World {
 }
 
 fn every_event() -> Vec<(&'static str, HookEvent)> {
-    let agent = Agent { id: "a1".into(), transcript: None };
+    let agent = Agent { id: "a1".into(), agent_type: "default".into(), transcript: None };
     vec![
         ("SessionEnd", HookEvent::SessionEnd { reason: "other".into() }),
         ("Stop", stop_event(false)),

@@ -81,6 +81,7 @@ fn scripts_find_every_documented_field() {
         "token_budget",
         "tokens_used",
         "subagent_tokens",
+        "evaluator_tokens",
         "total_tokens",
         "remaining_tokens",
         "cost_usd",

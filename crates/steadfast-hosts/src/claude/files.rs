@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::SubagentFiles;
 use crate::tree::{self, Owner};
-use steadfast_system::env_vars;
+use steadfast_model::hook::acceptable_id;
+use steadfast_system::{bounded, env_vars};
 
 /// `$CLAUDE_CONFIG_DIR`, several separated by commas, else `~/.claude`.
 pub(crate) fn config_dirs() -> Vec<PathBuf> {
@@ -60,6 +61,14 @@ pub(crate) fn subagent_files(transcript: &Path) -> SubagentFiles {
     let mut files: SubagentFiles = named.collect();
     files.sort();
     files
+}
+
+/// The kind of a subagent, from the note that the client writes beside its file when it starts it.
+pub(crate) fn agent_type(transcript: &Path) -> Option<String> {
+    const LONGEST: u64 = 64 * 1024;
+    let note = bounded::whole(&transcript.with_extension("meta.json"), LONGEST).ok()?;
+    let note: Value = serde_json::from_slice(&note).ok()?;
+    note["agentType"].as_str().filter(|kind| acceptable_id(kind)).map(str::to_owned)
 }
 
 /// `<project>/<session>.jsonl` or `<project>/<session>/subagents/…/agent-<id>.jsonl`.

@@ -15,8 +15,6 @@ use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, acceptable_i
 use steadfast_model::host::Host;
 use steadfast_system::env_vars;
 
-/// The plugin's evaluator. The bare name is not enough: a worker can write an agent file of that name.
-const EVALUATOR_AGENT: &str = "steadfast:goal-evaluator";
 /// How the client names the tools of our MCP server, from the plugin or added by hand.
 const OWN_TOOLS: [&str; 2] = ["mcp__plugin_steadfast_steadfast__", "mcp__steadfast__"];
 
@@ -62,11 +60,11 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
     let Some(wire) = read_fields::<HookWire<'_>>(&stdin)?.filter(|wire| acceptable_id(&wire.session_id)) else {
         return Ok(None);
     };
-    let agent = wire
-        .agent_id
-        .clone()
-        .filter(|id| !id.is_empty())
-        .map(|id| Agent { id, transcript: wire.agent_transcript_path.clone() });
+    let agent = wire.agent_id.clone().filter(|id| !id.is_empty()).map(|id| Agent {
+        id,
+        agent_type: wire.agent_type.clone().unwrap_or_default(),
+        transcript: wire.agent_transcript_path.clone(),
+    });
     let observations = observe::observe(&wire);
     let event = match wire.hook_event_name.as_str() {
         "SessionStart" => HookEvent::SessionStart(start_source(wire.source.as_deref())),
@@ -171,7 +169,7 @@ pub(crate) fn tool_call_origin(meta: &Map<String, Value>) -> Option<ToolCallOrig
 }
 
 pub(crate) fn is_evaluator(agent_type: &str) -> bool {
-    agent_type == EVALUATOR_AGENT
+    Host::Claude.is_evaluator(agent_type)
 }
 
 pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {

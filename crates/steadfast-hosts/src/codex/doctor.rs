@@ -3,15 +3,19 @@
 use std::path::Path;
 
 use super::files;
+use super::install::evaluator;
 use super::install::trust::{CodexHooks, HookTrust, codex_hooks};
 use crate::doctor::{DoctorCheck, fail, ok, warn};
+use crate::install::apply::read;
+use crate::install::codex_config as config;
+use crate::install::codex_tables::EVALUATOR;
 
 const HOOKS: &str = "codex_hooks";
 
 /// No checks where there is no Codex.
 pub(super) fn checks(program: Option<&Path>) -> Vec<DoctorCheck> {
     match (files::home().filter(|home| home.is_dir()), program) {
-        (Some(home), _) => vec![hooks(&home)],
+        (Some(home), _) => [Some(hooks(&home)), evaluator_check(&home)].into_iter().flatten().collect(),
         (None, Some(_)) => vec![not_set_up("no Codex directory yet")],
         (None, None) => Vec::new(),
     }
@@ -37,6 +41,29 @@ fn hooks(codex_home: &Path) -> DoctorCheck {
         );
     }
     judge(&found)
+}
+
+/// Whether goals can be judged there; nothing to say where we are not set up.
+fn evaluator_check(codex_home: &Path) -> Option<DoctorCheck> {
+    const ID: &str = "codex_evaluator";
+    const FIX: &str = "run `steadfast setup codex`";
+    let file = codex_home.join("config.toml");
+    let config = config::content(&file, read(&file).ok()?.as_deref()).ok()?;
+    if codex_hooks(codex_home).ok()?.hooks.is_empty() {
+        return None;
+    }
+    let found = EVALUATOR.found(&config)["config_file"].as_str();
+    Some(match found.map(Path::new) {
+        None => warn(ID, format!("no `{}` in {}: no goal is judged there", EVALUATOR.key(), file.display()), FIX),
+        Some(path) => match read(path) {
+            Ok(Some(text)) if text == evaluator::file() => ok(ID, format!("{} judges goals", EVALUATOR.name)),
+            Ok(Some(_)) => {
+                let detail = format!("{} has other instructions than ours: its verdicts do not count", path.display());
+                warn(ID, detail, "remove it and run `steadfast setup codex`")
+            }
+            _ => warn(ID, format!("{} cannot be read: no goal is judged there", path.display()), FIX),
+        },
+    })
 }
 
 fn judge(found: &CodexHooks) -> DoctorCheck {

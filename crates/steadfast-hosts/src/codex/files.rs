@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::rollout;
+use crate::adapter::{AgentCall, ToolCallOrigin};
 use crate::stream::SessionSpan;
 use crate::tree::{self, Owner};
 use steadfast_model::clock::{self, DAY, Millis};
@@ -38,12 +39,19 @@ pub(crate) fn goal_database(codex_home: &Path) -> Option<PathBuf> {
     paths.filter_map(|path| Some((number(&path)?, path))).max().map(|(_, path)| path)
 }
 
-/// The session of a tool call, from the metadata of the call: the root thread, also when a subagent calls.
-pub(crate) fn session_of_call(meta: &Map<String, Value>) -> Option<String> {
+/// The session of a tool call, from the metadata of the call: the root thread, also when a subagent calls. The id of a
+/// subagent is that of its own thread.
+pub(crate) fn tool_call_origin(meta: &Map<String, Value>) -> Option<ToolCallOrigin> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned);
-    text(meta.get("sessionId"))
+    let thread = text(meta.get("threadId"));
+    let session_id = text(meta.get("sessionId"))
         .or_else(|| text(meta.get("x-codex-turn-metadata")?.get("session_id")))
-        .or_else(|| text(meta.get("threadId")))
+        .or_else(|| thread.clone())?;
+    let agent = match (thread, text(meta.get("callId"))) {
+        (Some(agent_id), Some(tool_use_id)) if agent_id != session_id => Some(AgentCall { agent_id, tool_use_id }),
+        _ => None,
+    };
+    Some(ToolCallOrigin::Session { session_id, agent })
 }
 
 /// `rollout-<time>-<thread>.jsonl`, where the thread is a UUID; after a revert `…-<thread>_<rollout>.jsonl`.

@@ -34,6 +34,7 @@ pub(super) struct CodexHookWire<'a> {
     pub(super) reason: Option<String>,
     pub(super) prompt: Option<String>,
     pub(super) tool_name: Option<String>,
+    pub(super) tool_use_id: Option<String>,
     pub(super) agent_id: Option<String>,
     pub(super) agent_type: Option<String>,
     pub(super) agent_transcript_path: Option<PathBuf>,
@@ -58,10 +59,14 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
     // names both.
     let named = known(&wire.transcript_path);
     let (transcript, agent) = match wire.agent_id.clone().filter(|id| acceptable_id(id)) {
-        Some(id) => match known(&wire.agent_transcript_path) {
-            Some(own) => (named, Some(Agent { id, transcript: Some(own) })),
-            None => (None, Some(Agent { id, transcript: named })),
-        },
+        Some(id) => {
+            let (session_file, own) = match known(&wire.agent_transcript_path) {
+                Some(own) => (named, Some(own)),
+                None => (None, named),
+            };
+            let agent_type = wire.agent_type.clone().unwrap_or_default();
+            (session_file, Some(Agent { id, agent_type, transcript: own }))
+        }
         None => (named, None),
     };
     let Some(event) = event(&wire, agent) else {
@@ -84,6 +89,7 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
 
 fn event(wire: &CodexHookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
     match (wire.hook_event_name.as_str(), agent) {
+        ("PreToolUse", Some(agent)) => own_tool(wire, agent),
         ("PostToolUse", Some(agent)) => Some(HookEvent::ToolBatch { agent: Some(agent) }),
         ("SubagentStart", Some(agent)) => Some(HookEvent::SubagentStart { agent }),
         ("SubagentStop", Some(agent)) => Some(HookEvent::SubagentStop { agent }),
@@ -94,6 +100,16 @@ fn event(wire: &CodexHookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
         (_, Some(_)) => None,
         (name, None) => root_event(name, wire),
     }
+}
+
+/// A subagent calls one of our tools. What the session itself calls needs no note: the call names its session.
+fn own_tool(wire: &CodexHookWire<'_>, agent: Agent) -> Option<HookEvent> {
+    Some(HookEvent::OwnTool {
+        tool_use_id: wire.tool_use_id.clone()?,
+        tool_name: wire.tool_name.as_deref()?.strip_prefix(OWN_TOOLS)?.to_owned(),
+        agent_id: agent.id,
+        agent_type: agent.agent_type,
+    })
 }
 
 fn root_event(name: &str, wire: &CodexHookWire<'_>) -> Option<HookEvent> {

@@ -2,6 +2,7 @@
 //! Hooks go to `hooks.json`, except for a user who keeps theirs in `config.toml`: Codex warns at every start when a layer
 //! has both. Our group is added behind the user's, since Codex ties its trust to the place in the list.
 
+pub(crate) mod evaluator;
 pub(crate) mod trust;
 
 use std::path::{Path, absolute};
@@ -12,6 +13,7 @@ use self::trust::HookTrust;
 use crate::command::SlashCommand;
 use crate::install::apply::read;
 use crate::install::codex_config::{self as config, CodexEdits, Group, Trust};
+use crate::install::codex_tables::{EVALUATOR, OwnTable, SERVER};
 use crate::install::json::{JsonEdit, Ours};
 use crate::install::manifest::ManifestContent;
 use crate::install::setup::Setup;
@@ -31,12 +33,13 @@ const fn event(name: &'static str, timeout: u32) -> CodexEvent {
 }
 
 /// What we listen to, and how long Codex waits for us.
-const EVENTS: [CodexEvent; 11] = [
+const EVENTS: [CodexEvent; 12] = [
     event("SessionStart", 30),
     // `$goal-verify` is answered here and runs the user's own commands.
     event("UserPromptSubmit", 900),
     // Our own tools only touch this session's goal: no question is needed.
     CodexEvent { name: "PermissionRequest", matcher: Some("mcp__steadfast__.*"), timeout: 30 },
+    event("PreToolUse", 30),
     event("PostToolUse", 30),
     // The only word about a turn that failed: there is no Stop after it.
     event("PostModelRequest", 30),
@@ -128,7 +131,9 @@ pub(crate) fn plan(
 ) -> Result<InstallPlan, InstallError> {
     let mut setup = Setup::load(request.home, Host::Codex, request.config_dir)?;
     setup.config_toml()?;
-    setup.codex_config(&hook_command(request.lasting_program), server)?;
+    if setup.codex_config(&hook_command(request.lasting_program), server)? {
+        setup.own_file(evaluator::FILE, &evaluator::file(), "it judges goals")?;
+    }
     for (name, text) in skills {
         setup.own_file(&format!("skills/{name}"), text, "Codex shows that one")?;
     }
@@ -136,7 +141,8 @@ pub(crate) fn plan(
 }
 
 impl Setup {
-    fn codex_config(&mut self, hook_command: &str, server: Value) -> Result<(), InstallError> {
+    /// Returns whether the evaluator is ours.
+    fn codex_config(&mut self, hook_command: &str, server: Value) -> Result<bool, InstallError> {
         let path = self.config_dir.join("config.toml");
         let current = read(&path)?;
         let base = self.without_us(&path, current.clone())?;
@@ -162,11 +168,14 @@ impl Setup {
             ));
         }
 
-        match theirs.pointer("/mcp_servers/steadfast") {
-            Some(entry) if *entry == server => {}
-            Some(_) => self.note(format!("kept `mcp_servers.steadfast` in {}: it is yours", path.display())),
-            None => edits.server = Some(server),
-        }
+        edits.server = self.own_table(&path, &theirs, &SERVER, server, "");
+        edits.evaluator = self.own_table(
+            &path,
+            &theirs,
+            &EVALUATOR,
+            evaluator::table(&self.config_dir),
+            "; its verdicts do not count",
+        );
         if in_toml {
             edits.groups = groups;
         } else {
@@ -178,9 +187,27 @@ impl Setup {
         }
         let after = config::with(&path, current.as_deref(), &earlier, &mut edits)?;
         let after = if after.is_empty() { current.clone() } else { Some(after) };
+        let has_evaluator = edits.evaluator.is_some();
         let entry = self.entry(path, base, after, ManifestContent::Codex(edits));
         self.record(current, entry);
-        Ok(())
+        Ok(has_evaluator)
+    }
+
+    /// The table to write; `None` if the user has one of that name. `otherwise` adds what follows from that.
+    fn own_table(
+        &mut self,
+        path: &Path,
+        theirs: &Value,
+        table: &OwnTable,
+        ours: Value,
+        otherwise: &str,
+    ) -> Option<Value> {
+        match table.found(theirs) {
+            Value::Null => return Some(ours),
+            found if *found == ours => {}
+            _ => self.note(format!("kept `{}` in {}: it is yours{otherwise}", table.key(), path.display())),
+        }
+        None
     }
 }
 

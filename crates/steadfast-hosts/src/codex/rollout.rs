@@ -4,6 +4,7 @@
 
 mod calls;
 mod context;
+pub(crate) mod instructions;
 mod thread;
 mod turn;
 pub(super) mod wire;
@@ -22,6 +23,7 @@ use self::wire::{Head, Tokens};
 use super::hook;
 use crate::lines;
 use steadfast_model::clock::{self, Millis};
+use steadfast_model::hook::acceptable_id;
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
@@ -61,6 +63,14 @@ pub fn forked_from(path: &Path) -> Option<String> {
 /// The thread at the root of the session that this one belongs to, as its first line says.
 pub fn root_session(path: &Path) -> Option<String> {
     text(first_line(path)?.get("payload")?, "session_id").map(str::to_owned)
+}
+
+/// The kind of the subagent whose rollout this is, as its first line says.
+pub fn agent_type(path: &Path) -> Option<String> {
+    let first = first_line(path)?;
+    let role = first["payload"]["source"]["subagent"]["thread_spawn"]["agent_role"].as_str();
+    // Hooks call it that too.
+    Some(role.filter(|kind| acceptable_id(kind)).unwrap_or("default").to_owned())
 }
 
 pub fn is_model_output(line: &Value) -> bool {

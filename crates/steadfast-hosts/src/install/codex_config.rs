@@ -8,21 +8,21 @@ use serde_json::Value;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::InstallError;
+use super::codex_tables::{EVALUATOR, OwnTable, SERVER};
 use super::json::{BOM, commands};
 use super::splice::newline;
 
-const SERVERS: &str = "mcp_servers";
-const NAME: &str = "steadfast";
 const HOOKS: &str = "hooks";
 const STATE: &str = "state";
-/// The keys of the server's table that are ours to set.
-const SERVER_KEYS: [&str; 4] = ["command", "args", "env_vars", "env"];
 
 /// What setup puts into the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CodexEdits {
     /// The tool server's table; `None` if the user has one of that name.
     pub(crate) server: Option<Value>,
+    /// The evaluator's table; `None` if the user has one of that name.
+    #[serde(default)]
+    pub(crate) evaluator: Option<Value>,
     /// Our hooks, for users who keep theirs in this file.
     pub(crate) groups: Vec<Group>,
     /// How to know our hooks among those that Codex notes as trusted.
@@ -115,16 +115,9 @@ pub(crate) fn without(
     for group in &ours.groups {
         remove_group(&mut document, &present, group);
     }
-    if let Some(server) = &ours.server {
-        match &present[SERVERS][NAME] {
-            Value::Null => {}
-            // Without a command it is only what Codex noted about our tools.
-            now if now["command"].is_null() || now["command"] == server["command"] => {
-                if let Some(servers) = document.get_mut(SERVERS).and_then(Item::as_table_like_mut) {
-                    servers.remove(NAME);
-                }
-            }
-            _ => kept.push(format!("{SERVERS}.{NAME}")),
+    for (table, value) in ours.tables() {
+        if !table.remove(&mut document, &present, value) {
+            kept.push(table.key());
         }
     }
     forget_trust(&mut document, &present, &original, &ours.trust);
@@ -150,26 +143,13 @@ impl CodexEdits {
             let old = earlier.groups.iter().find(|old| old.event == new.event);
             put_group(path, document, present, new, old)?;
         }
-        match &self.server {
-            Some(server) => put_server(path, document, &present[SERVERS][NAME], server),
-            None => Ok(()),
-        }
+        self.tables().try_for_each(|(table, value)| table.put(path, document, present, value))
     }
-}
 
-fn put_server(path: &Path, document: &mut DocumentMut, present: &Value, server: &Value) -> Result<(), InstallError> {
-    let (servers, inline) = section(path, document, SERVERS)?;
-    if let Some(table) = servers.get_mut(NAME).and_then(Item::as_table_like_mut) {
-        for key in SERVER_KEYS.into_iter().filter(|key| present.get(key) != server.get(key)) {
-            match server.get(key) {
-                Some(value) => table.insert(key, Item::Value(toml_value(value))),
-                None => table.remove(key),
-            };
-        }
-        return Ok(());
+    fn tables(&self) -> impl Iterator<Item = (&'static OwnTable, &Value)> {
+        let tables = [(&SERVER, &self.server), (&EVALUATOR, &self.evaluator)];
+        tables.into_iter().filter_map(|(table, value)| Some((table, value.as_ref()?)))
     }
-    servers.insert(NAME, if inline { Item::Value(toml_value(server)) } else { Item::Table(table(server)) });
-    Ok(())
 }
 
 fn put_group(
@@ -215,7 +195,7 @@ fn put_group(
 }
 
 /// A table at the root, made if it is missing, and whether only values fit into it.
-fn section<'a>(
+pub(super) fn section<'a>(
     path: &Path,
     document: &'a mut DocumentMut,
     name: &str,
@@ -281,14 +261,14 @@ fn prune(document: &mut DocumentMut, original: &Value) {
             }
         }
     }
-    for key in [HOOKS, SERVERS] {
+    for key in [HOOKS, SERVER.section, EVALUATOR.section] {
         if empty(document.get(key)) && original[key].is_null() {
             document.remove(key);
         }
     }
 }
 
-fn table(object: &Value) -> Table {
+pub(super) fn table(object: &Value) -> Table {
     let members = object.as_object().into_iter().flatten();
     members.map(|(key, value)| (key.clone(), Item::Value(toml_value(value)))).collect()
 }

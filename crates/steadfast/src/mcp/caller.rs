@@ -12,6 +12,7 @@ use steadfast_model::host::Host;
 use steadfast_store::{Origin, ToolCall};
 use steadfast_system::env_vars;
 
+use super::evaluator;
 use super::store_handle::{StoreHandle, ToolError};
 
 /// The hook starts before the call, but its write may finish later.
@@ -31,9 +32,11 @@ pub(super) struct ToolCaller {
 
 pub(super) fn find(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, ToolError> {
     let (host, note) = match call {
-        Some((host, ToolCallOrigin::Session(id))) => {
-            let session_id = session::checked(id).map_err(|error| ToolError::new(error.to_string(), error.hint()))?;
-            let origin = Origin { actor: Actor::Worker, place: "mcp" };
+        Some((host, ToolCallOrigin::Session { session_id, agent })) => {
+            let session_id =
+                session::checked(session_id).map_err(|error| ToolError::new(error.to_string(), error.hint()))?;
+            let actor = evaluator::actor(handle, *host, &session_id, agent.as_ref())?;
+            let origin = Origin { actor, place: "mcp" };
             return Ok(ToolCaller { host: *host, session_id, origin, now: clock::now() });
         }
         Some((host, ToolCallOrigin::ToolUse(id))) => (*host, wait_for_note(handle, id)?),
@@ -48,7 +51,7 @@ pub(super) fn find(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, 
     Ok(ToolCaller { host, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
 }
 
-fn wait_for_note(handle: &StoreHandle, tool_use_id: &str) -> Result<Option<ToolCall>, ToolError> {
+pub(super) fn wait_for_note(handle: &StoreHandle, tool_use_id: &str) -> Result<Option<ToolCall>, ToolError> {
     let deadline = Instant::now() + NOTE_WAIT;
     loop {
         // Release the store between two reads. Without a store there is no note to wait for.

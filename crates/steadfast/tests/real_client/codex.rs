@@ -6,6 +6,7 @@ mod app_server;
 mod basics;
 mod client;
 mod commands;
+mod evaluator;
 mod exactly_once;
 mod goals;
 mod in_terminal;

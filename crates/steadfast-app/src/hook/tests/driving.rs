@@ -200,7 +200,7 @@ fn a_subagents_end_charges_its_last_responses() {
     let world = running_goal();
     let file = world.subagent("a1");
     append(&file, &reply("s1", at(1), [100, 0, 0, 0]));
-    let agent = |transcript: Option<PathBuf>| Agent { id: "a1".into(), transcript };
+    let agent = |transcript: Option<PathBuf>| Agent { id: "a1".into(), agent_type: "default".into(), transcript };
     world.hook("PostToolBatch", HookEvent::ToolBatch { agent: Some(agent(None)) }, at(2));
     assert_eq!(world.goal().subagent_tokens, 100);
     append(&file, &reply("s2", at(3), [11, 0, 0, 0]));

@@ -34,7 +34,7 @@ fn a_tool_call_of_a_subagent_uses_one_transaction() {
     let world = running_goal();
     let file = world.subagent("a1");
     append(&file, &reply("m1", at(1), [100, 0, 0, 0]));
-    let agent = Agent { id: "a1".into(), transcript: Some(file.clone()) };
+    let agent = Agent { id: "a1".into(), agent_type: "default".into(), transcript: Some(file.clone()) };
     let started = HookEvent::SubagentStart { agent: agent.clone() };
     assert_eq!(commits_of(&world, "SubagentStart", started, skill(), at(1)), 1);
     let worked = HookEvent::ToolBatch { agent: Some(agent) };

@@ -116,7 +116,7 @@ fn a_malformed_number_of_a_subagent_is_reported_too() {
     let world = running_goal();
     let file = world.subagent("a1");
     append(&file, &crate::testing::reply_with_usage("s1", at(1), &json!({"output_tokens": 0.5})));
-    let agent = Agent { id: "a1".into(), transcript: Some(file) };
+    let agent = Agent { id: "a1".into(), agent_type: "default".into(), transcript: Some(file) };
     let said = world.hook("SubagentStop", HookEvent::SubagentStop { agent }, at(2));
     assert!(said.message.unwrap().contains("output_tokens"));
     assert_eq!(world.goal().state(), "paused (accounting_error)");
@@ -129,7 +129,7 @@ fn hostile_ids_paths_and_texts_stay_data() {
     let mut world = running_goal();
     let file = world.root.path().join("it's \"here\".jsonl");
     append(&file, &reply("s1", at(1), [100, 0, 0, 0]));
-    let agent = Agent { id: hostile.into(), transcript: Some(file.clone()) };
+    let agent = Agent { id: hostile.into(), agent_type: "default".into(), transcript: Some(file.clone()) };
     assert_eq!(world.hook("SubagentStop", HookEvent::SubagentStop { agent }, at(2)), HookReply::default());
     let cursors = steadfast_store::testing::subagent_cursors(&world.store);
     assert_eq!(cursors, [(hostile.to_owned(), file.to_string_lossy().into_owned(), 100)]);

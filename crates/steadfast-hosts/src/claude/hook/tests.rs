@@ -46,7 +46,7 @@ fn failure(error: &str, message: &str) -> HookEvent {
 
 fn subagent_stop(session: &str, id: &str) -> HookEvent {
     let file = format!("/home/user/.claude/projects/-home-user-project/{session}/subagents/agent-{id}.jsonl");
-    let agent = Agent { id: id.into(), transcript: Some(file.into()) };
+    let agent = Agent { id: id.into(), agent_type: "labplug:labagent".into(), transcript: Some(file.into()) };
     HookEvent::SubagentStop { agent }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::adapter::{AgentCall, ToolCallOrigin};
 use serde_json::Map;
 use steadfast_model::hook::StartSource;
 
@@ -129,6 +130,24 @@ fn a_subagent_is_counted_and_drives_nothing() {
 }
 
 #[test]
+fn a_call_of_our_own_tools_inside_a_subagent_is_noted_with_its_kind() {
+    let event = |tool: &str, agent: Value| {
+        let mut stdin = json!({"hook_event_name": "PreToolUse", "session_id": "s", "tool_use_id": "exec-1",
+            "tool_name": tool, "agent_type": "goal-evaluator"});
+        stdin["agent_id"] = agent;
+        read_hook(stdin.to_string().as_bytes()).unwrap().map(|input| input.event)
+    };
+    let noted = HookEvent::OwnTool {
+        tool_use_id: "exec-1".into(),
+        tool_name: "record_verdict".into(),
+        agent_id: "a1".into(),
+        agent_type: "goal-evaluator".into(),
+    };
+    assert_eq!(event("mcp__steadfast__record_verdict", json!("a1")), Some(noted));
+    assert_eq!(event("mcp__other__record_verdict", json!("a1")), None);
+}
+
+#[test]
 fn skills_and_markers_in_a_prompt() {
     let command = |verb: &str, arguments: &str| HookEvent::Command { verb: verb.into(), arguments: arguments.into() };
     assert_eq!(prompted(" $goal-start fix it --budget 10M"), command("start", "fix it --budget 10M"));
@@ -247,12 +266,15 @@ fn a_native_goal_is_seen_in_the_rollout_too() {
 
 #[test]
 fn a_call_of_a_tool_names_its_root_session() {
-    let session = |meta: Value| crate::codex::files::session_of_call(meta.as_object().unwrap());
-    assert_eq!(session(json!({"threadId": "child", "sessionId": "root"})), Some("root".into()));
+    let origin = |meta: Value| crate::codex::files::tool_call_origin(meta.as_object().unwrap());
+    let root = |agent| Some(ToolCallOrigin::Session { session_id: "root".into(), agent });
+    let agent = AgentCall { agent_id: "child".into(), tool_use_id: "call_1".into() };
+    assert_eq!(origin(json!({"threadId": "child", "sessionId": "root", "callId": "call_1"})), root(Some(agent)));
+    assert_eq!(origin(json!({"threadId": "root", "sessionId": "root", "callId": "call_1"})), root(None));
     let metadata = json!({"session_id": "root", "thread_id": "child"});
-    assert_eq!(session(json!({"threadId": "child", "x-codex-turn-metadata": metadata})), Some("root".into()));
-    assert_eq!(session(json!({"threadId": "root", "progressToken": 1})), Some("root".into()));
-    assert_eq!(session(json!({"claudecode/toolUseId": "toolu_1"})), None);
+    assert_eq!(origin(json!({"threadId": "child", "x-codex-turn-metadata": metadata})), root(None));
+    assert_eq!(origin(json!({"threadId": "root", "progressToken": 1})), root(None));
+    assert_eq!(origin(json!({"claudecode/toolUseId": "toolu_1"})), None);
 }
 
 #[test]

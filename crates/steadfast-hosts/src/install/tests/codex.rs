@@ -81,14 +81,31 @@ fn a_fresh_codex_gets_everything_and_loses_everything() {
     let stop = json!([{ "hooks": [{ "type": "command", "command": COMMAND, "timeout": 60 }] }]);
     assert_eq!(hooks["hooks"]["Stop"], stop);
     assert_eq!(hooks["hooks"]["PermissionRequest"][0]["matcher"], json!("mcp__steadfast__.*"));
-    assert_eq!(
-        world.read("codex/config.toml"),
-        "[mcp_servers.steadfast]\ncommand = \"/opt/steadfast\"\nargs = [\"mcp\"]\nenv_vars = [\"CODEX_HOME\"]\n"
-    );
+    let server =
+        "[mcp_servers.steadfast]\ncommand = \"/opt/steadfast\"\nargs = [\"mcp\"]\nenv_vars = [\"CODEX_HOME\"]\n";
+    let config = world.read("codex/config.toml");
+    assert!(config.starts_with(server), "{config}");
+    let agent = &world.config()["agents"]["goal-evaluator"];
+    let instructions = world.path("codex/agents/goal-evaluator.toml");
+    assert_eq!(agent["config_file"].as_str(), instructions.to_str());
+    assert!(world.read("codex/agents/goal-evaluator.toml").contains("developer_instructions = "));
     assert_eq!(world.read("codex/skills/goal-start/SKILL.md"), "start\n");
     assert!(world.read("home/config.toml").starts_with("db = "));
     world.uninstall_codex();
     assert_eq!(world.tree(), BTreeMap::new());
+}
+
+#[test]
+fn an_evaluator_of_the_user_is_kept_with_a_note() {
+    let theirs = "[agents.goal-evaluator]\ndescription = \"mine\"\nconfig_file = \"/mine.toml\"\n";
+    let world = World::with_config(theirs);
+    let before = world.tree();
+    let report = world.install_codex();
+    assert!(report.notes.iter().any(|note| note.contains("kept `agents.goal-evaluator`")), "{:?}", report.notes);
+    assert_eq!(world.config()["agents"]["goal-evaluator"]["description"].as_str(), Some("mine"));
+    assert!(!world.path("codex/agents/goal-evaluator.toml").exists());
+    world.uninstall_codex();
+    assert_eq!(world.tree(), before);
 }
 
 #[test]
@@ -102,6 +119,8 @@ fn any_layout_of_the_configuration_is_kept_and_comes_back() {
         "mcp_servers = { other = { command = \"x\" } } # inline\n",
         "mcp_servers.other.command = \"x\" # dotted\nmodel = \"y\"\n",
         "[mcp_servers.other.env]\nA = \"1\"\n[mcp_servers.other]\ncommand = \"x\"\n",
+        "[agents]\nmax_threads = 4 # enough\n[agents.mine]\nconfig_file = \"x\"\n",
+        "agents = { mine = { config_file = \"x\" } }\n",
         "[hooks.state.\"/x:stop:0:0\"]\ntrusted_hash = \"sha256:1\"\n",
         "# hooks here\n[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = \"command\"\ncommand = \"mine\" # yes\n",
         "hooks.Stop = [{ hooks = [{ type = \"command\", command = \"mine\" }] }]\n[features]\nx = true\n",
@@ -117,7 +136,7 @@ fn any_layout_of_the_configuration_is_kept_and_comes_back() {
         assert!(after["mcp_servers"]["steadfast"]["command"].is_str(), "{layout}");
         let text = world.read("codex/config.toml");
         assert!(layout.lines().filter_map(|line| line.split_once('#')).all(|(_, note)| text.contains(note)), "{text}");
-        assert_eq!(world.trust().len(), 11, "{layout}: {after}");
+        assert_eq!(world.trust().len(), 12, "{layout}: {after}");
         let again = world.plan_codex_with(|_, _| {}).unwrap();
         assert!(again.is_empty(), "{layout}: {}", again.describe());
 

@@ -13,6 +13,8 @@ use crate::limit::Axis;
 pub struct Charge {
     pub worker_tokens: i64,
     pub subagent_tokens: i64,
+    /// The evaluator's part of `subagent_tokens`.
+    pub evaluator_tokens: i64,
     pub cache_read_tokens: i64,
     pub cost_micros: i64,
     pub unpriced_tokens: i64,
@@ -28,6 +30,7 @@ impl Charge {
         Self {
             worker_tokens: self.worker_tokens + other.worker_tokens,
             subagent_tokens: self.subagent_tokens + other.subagent_tokens,
+            evaluator_tokens: self.evaluator_tokens + other.evaluator_tokens,
             cache_read_tokens: self.cache_read_tokens + other.cache_read_tokens,
             cost_micros: self.cost_micros + other.cost_micros,
             unpriced_tokens: self.unpriced_tokens + other.unpriced_tokens,
@@ -44,6 +47,7 @@ pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
     let mut after = goal.changed(now);
     after.tokens_used = (after.tokens_used + add.worker_tokens).max(0);
     after.subagent_tokens = (after.subagent_tokens + add.subagent_tokens).max(0);
+    after.evaluator_tokens = (after.evaluator_tokens + add.evaluator_tokens).max(0);
     after.cache_read_tokens = (after.cache_read_tokens + add.cache_read_tokens).max(0);
     after.cost_micros = (after.cost_micros + add.cost_micros).max(0);
     after.unpriced_tokens = (after.unpriced_tokens + add.unpriced_tokens).max(0);

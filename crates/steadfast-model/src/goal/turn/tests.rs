@@ -176,8 +176,14 @@ fn an_extended_goal_winds_down_again_at_its_next_limit() {
 fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
     let before = limited(Axis::Tokens, 100);
     assert_eq!(charged(&before, 99).status, GoalStatus::Active);
-    let add =
-        Charge { worker_tokens: 60, subagent_tokens: 40, cache_read_tokens: 7, cost_micros: 5, unpriced_tokens: 3 };
+    let add = Charge {
+        worker_tokens: 60,
+        subagent_tokens: 40,
+        evaluator_tokens: 30,
+        cache_read_tokens: 7,
+        cost_micros: 5,
+        unpriced_tokens: 3,
+    };
     let change = charge(&before, add, NOW).unwrap();
     let mut event = Event::new(
         EventKind::TokensAccounted,
@@ -189,6 +195,7 @@ fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
         status: GoalStatus::BudgetLimited,
         tokens_used: 60,
         subagent_tokens: 40,
+        evaluator_tokens: 30,
         cache_read_tokens: 7,
         cost_micros: 5,
         unpriced_tokens: 3,

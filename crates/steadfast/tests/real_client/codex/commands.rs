@@ -56,7 +56,7 @@ fn commands_in_mid_turn_are_answered_and_the_turn_goes_on() {
     tui.submit("$goal-status now");
     tui.submit("$goal-extend --add-trns 5");
     go(&codex);
-    tui.wait_for_answer("THE END");
+    tui.wait_for_turn("THE END");
     let shown = tui.history();
     assert!(shown.contains("◎ Goal: Stay on it") && shown.contains("unknown flag `--add-trns`"), "{shown}");
     assert!(!shown.contains("Blocked by hook"), "{shown}");
@@ -111,7 +111,7 @@ fn a_pause_in_mid_turn_lets_the_model_wind_up() {
     let tui = working(&codex, &model);
     tui.submit("$goal-pause now");
     go(&codex);
-    tui.wait_for_answer("WOUND UP");
+    tui.wait_for_turn("WOUND UP");
     tui.exit();
     model.check_script();
     let requests = model.requests_of(Kind::Main);
@@ -133,7 +133,7 @@ fn resume_and_extend_at_an_idle_prompt_go_on_now_and_status_calls_no_model() {
     let codex = trusted(Codex::new(&model));
     let tui = Tui::start(&codex, &[]);
     tui.submit("$goal-start \"Stay on it\" --max-turns 1");
-    tui.wait_for_answer("STEP 3.");
+    tui.wait_for_turn("STEP 3.");
     wait_until(&codex, |goal| goal["paused_reason"] == "continuation_cap");
     tui.submit("$goal-status now");
     tui.wait_for_text("paused_reason: continuation_cap");
@@ -147,13 +147,13 @@ fn resume_and_extend_at_an_idle_prompt_go_on_now_and_status_calls_no_model() {
     let (code, said) = steadfast(&codex, &["goal", "pause", "--session", &thread]);
     assert_eq!(code, 0, "{said}");
     go(&codex);
-    tui.wait_for_answer("PAUSED STEP.");
+    tui.wait_for_turn("PAUSED STEP.");
 
     tui.submit("$goal-edit \"Stay on it and finish\"");
     tui.wait_for_text("objective changed");
     assert_eq!(model.requests_of(Kind::Main).len(), 5, "a paused goal needs no model for its new text");
     tui.submit("$goal-resume now");
-    tui.wait_for_answer("THE END");
+    tui.wait_for_turn("THE END");
     tui.exit();
     model.check_script();
     assert_eq!(goal(&codex)["status"], "complete");
@@ -181,7 +181,7 @@ fn a_queued_message_wakes_the_goal_and_a_stale_one_reaches_no_model() {
     let store = rusqlite::Connection::open(codex.root().join("steadfast/goals.db")).expect("store");
     store.execute("UPDATE goals SET wake_at_ms = 1, version = version + 1", []).expect("a due wake-up");
     assert!(wake().status.success());
-    tui.wait_for_answer("THE END");
+    tui.wait_for_turn("THE END");
     let seen = model.requests_of(Kind::Main)[1].all_text();
     assert_eq!(seen.matches("</objective>").count(), 2, "{seen}");
     assert_eq!(goal(&codex)["status"], "complete");
@@ -217,14 +217,14 @@ fn a_wait_of_the_agent_calls_no_model_and_ends_with_one_wake_up() {
     fs::write(codex.root().join("steadfast/config.toml"), program).expect("configuration");
     let tui = Tui::start(&codex, &[]);
     tui.submit("$goal-start \"Stay on it\"");
-    tui.wait_for_answer("I wait.");
+    tui.wait_for_turn("I wait.");
     let waiting = wait_until(&codex, |goal| goal["paused_reason"] == "waiting");
     let lock = codex.root().join("steadfast/watch.lock");
     let holder = fs::read_to_string(lock).expect("a running supervisor");
     kill_process(holder.split(' ').next().and_then(|pid| pid.parse().ok()).expect("its pid"));
     assert_eq!(steadfast(&codex, &["watch", "--detach"]).0, 0);
     assert_eq!(model.requests_of(Kind::Main).len(), 2, "{waiting}");
-    tui.wait_for_answer("THE END");
+    tui.wait_for_turn("THE END");
     assert_eq!((events_of(&codex, "goal_woken"), goal(&codex)["status"].clone()), (1, json!("complete")));
     let (code, said) = steadfast(&codex, &["watch", "--stop"]);
     assert!(code == 0 || code == 3, "{said}");

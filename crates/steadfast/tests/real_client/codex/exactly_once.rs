@@ -95,12 +95,12 @@ fn a_stated_goal_is_read_once_in_the_terminal_and_after_it() {
     let tui = Tui::start(&codex, &[]);
     tui.submit(&format!("goal: {GOAL}"));
     tui.wait_for("the end of the driving", LIMIT, |_| history(&codex)["goals"][0]["paused_reason"] == "no_progress");
-    tui.wait_for("the end of the turn", LIMIT, |screen| !screen.contains("esc to interrupt"));
+    tui.wait_for_turn("no_progress");
     let asked = assert_read_once(&model, 0, "driven");
     tui.submit("/compact");
     tui.wait_for_text("Context compacted");
     tui.submit("Second.");
-    tui.wait_for_answer(&format!("ANSWER {}", asked + 1));
+    tui.wait_for_turn(&format!("ANSWER {}", asked + 1));
     tui.exit();
     let asked = assert_read_once(&model, asked, "compacted by hand");
     let thread = goal(&codex)["session_id"].as_str().expect("session").to_owned();
@@ -117,11 +117,11 @@ fn after_clear_the_goal_is_offered_once_and_nothing_drives() {
     let tui = Tui::start(&codex, &[]);
     tui.submit(&format!("goal: {GOAL}"));
     tui.wait_for("the end of the driving", LIMIT, |_| history(&codex)["goals"][0]["paused_reason"] == "no_progress");
-    tui.wait_for("the end of the turn", LIMIT, |screen| !screen.contains("esc to interrupt"));
+    tui.wait_for_turn("no_progress");
     let asked = readings(&model).len();
     tui.submit("/clear");
     tui.submit("What now?");
-    tui.wait_for_answer(&format!("ANSWER {}", asked + 1));
+    tui.wait_for_turn(&format!("ANSWER {}", asked + 1));
     std::thread::sleep(Duration::from_secs(1));
     tui.exit();
     assert_eq!(assert_read_once(&model, asked, "offered"), asked + 1, "nothing drives");

@@ -224,11 +224,14 @@ fn doctor_reports_untrusted_hooks_and_uninstall_leaves_no_trace() {
     let doctor: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let checks = doctor["checks"].as_array().expect("checks");
     let hooks = checks.iter().find(|check| check["id"] == "codex_hooks").expect("codex_hooks");
+    let evaluator = checks.iter().find(|check| check["id"] == "codex_evaluator").expect("codex_evaluator");
+    assert_eq!(evaluator["status"], "ok", "{evaluator:#}");
     assert!(hooks["status"] != "ok" && hooks["detail"].to_string().to_lowercase().contains("trust"), "{hooks:#}");
     let (code, said) = steadfast(&codex, &["setup", "codex", "--uninstall"]);
     assert_eq!(code, 0, "{said}");
     assert_eq!(String::from_utf8(fs::read(codex.config_path()).expect("config")), String::from_utf8(before));
     assert!(!codex.codex_home().join("hooks.json").exists());
+    assert!(!codex.codex_home().join("agents").exists());
     assert!(!codex.codex_home().join("skills/goal-start").exists());
 }
 

@@ -20,11 +20,11 @@ fn a_prompt_and_then_a_compaction_by_hand() {
     let (codex, hooks) = LabHooks::install(Codex::new(&model));
     let tui = Tui::start(&codex, &[]);
     tui.submit("first prompt");
-    tui.wait_for_text("ANSWER 1");
+    tui.wait_for_turn("ANSWER 1");
     tui.submit("/compact");
     tui.wait_for_text("Context compacted");
     tui.submit("second prompt");
-    tui.wait_for_text("ANSWER 2");
+    tui.wait_for_turn("ANSWER 2");
     tui.exit();
     model.check_script();
     assert_eq!(model.other_calls(), Vec::<String>::new());
@@ -82,10 +82,10 @@ fn a_thread_is_resumed_in_the_terminal() {
     let thread = codex.exec(&[], "first").thread_id();
     let tui = Tui::start(&codex, &["resume", &thread]);
     tui.submit("second");
-    tui.wait_for_text("ANSWER 2");
+    tui.wait_for_turn("ANSWER 2");
     let long: Vec<String> = (1..90).map(|n| format!("word{n}")).collect();
     tui.submit(&long.join(" "));
-    tui.wait_for_text("ANSWER 3");
+    tui.wait_for_turn("ANSWER 3");
     assert!(tui.history().contains("ANSWER 2"));
     tui.exit();
     model.check_script();

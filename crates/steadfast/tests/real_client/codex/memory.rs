@@ -113,11 +113,11 @@ fn a_manual_compaction_behaves_the_same() {
     state(&hooks, "SessionStart", "START 1");
     let tui = Tui::start(&codex, &[]);
     tui.submit("goal: Keep this");
-    tui.wait_for_answer("ANSWER 1");
+    tui.wait_for_turn("ANSWER 1");
     tui.submit("/compact");
     tui.wait_for_text("Context compacted");
     tui.submit("Second.");
-    tui.wait_for_answer("ANSWER 2");
+    tui.wait_for_turn("ANSWER 2");
     tui.exit();
     let statements = ["Keep this", "START 1"];
     assert_eq!(statements.map(|text| in_last_request(&model, text)), [1, 0]);

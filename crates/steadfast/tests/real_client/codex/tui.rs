@@ -7,6 +7,8 @@ use crate::workspace::Workspace;
 use std::ffi::OsString;
 use std::time::Duration;
 
+const LIMIT: Duration = Duration::from_mins(1);
+
 impl InTerminal for Codex {
     const INPUT_BOX: InputBox = InputBox { text: input_box, holds: is_typed, quiet: Duration::from_millis(300) };
 
@@ -16,6 +18,17 @@ impl InTerminal for Codex {
 
     fn command_line(&self) -> Vec<OsString> {
         vec![self.program().into()]
+    }
+}
+
+impl Tui {
+    /// Waits for the last text of a turn and for the end of that turn. The screen looks idle between the text and the
+    /// Stop hook, and what is typed then belongs to the turn; the rollout names the end before the interface knows it.
+    pub(crate) fn wait_for_turn(&self, text: &str) {
+        self.wait_for_answer(text);
+        self.wait_for("the end of the turn", LIMIT, |_| {
+            self.history().rsplit(text).next().is_some_and(|after| after.contains("Worked for "))
+        });
     }
 }
 

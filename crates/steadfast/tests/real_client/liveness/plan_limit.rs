@@ -3,6 +3,7 @@
 
 use super::lab::{A_WHILE, Lab, SOON, step};
 use crate::reply::Reply;
+use crate::request::Request;
 use crate::tui::Tui;
 use std::fs;
 use std::sync::Arc;
@@ -28,11 +29,16 @@ struct Plan {
 
 /// A client that is logged in to a plan. The third request and all after it hit the limit until its reset.
 fn limited() -> (Lab, Arc<Plan>) {
+    limited_when(|request| request.seq >= 3)
+}
+
+/// As [`limited`], from the request on that uses the plan up.
+fn limited_when(is_used_up: impl Fn(&Request) -> bool + Send + Sync + 'static) -> (Lab, Arc<Plan>) {
     let plan = Arc::<Plan>::default();
     let used = plan.clone();
     let lab = Lab::new(move |request| {
         let now = clock::now() / 1_000;
-        if request.seq < 3 || used.is_lifted.load(Ordering::SeqCst) {
+        if !is_used_up(request) || used.is_lifted.load(Ordering::SeqCst) {
             return step(request);
         }
         let _ = used.reset.compare_exchange(0, next_reset(now), Ordering::SeqCst, Ordering::SeqCst);
@@ -123,19 +129,25 @@ fn a_resume_before_the_reset_continues_at_once_and_the_wake_up_does_not_come_aga
 
 #[test]
 fn two_sessions_behind_one_limit_are_each_woken_once() {
-    let (lab, plan) = limited();
-    let first = lab.start("\"First\"");
-    let second = lab.start("\"Second\"");
-    for tui in [&first, &second] {
+    const NAMES: [&str; 2] = ["First", "Second"];
+    // The plan is used up when both goals are at work: a client that starts slowly must not miss the limit.
+    let seen = NAMES.map(|_| AtomicBool::new(false));
+    let (lab, plan) = limited_when(move |request| {
+        let text = request.all_text();
+        for (name, seen) in NAMES.iter().zip(&seen) {
+            seen.fetch_or(text.contains(name), Ordering::SeqCst);
+        }
+        seen.iter().all(|seen| seen.load(Ordering::SeqCst))
+    });
+    let sessions = NAMES.map(|name| lab.start(&format!("\"{name}\"")));
+    for tui in &sessions {
         tui.wait_for("the dialog about the limit", LIMIT, |screen| screen.contains(DIALOG));
         tui.escape_from(DIALOG);
     }
     wait_for_reset(&lab, &plan);
-    let before = lab.model.requests().len();
-    for name in ["First", "Second"] {
-        lab.model.wait_for_request(name, SOON, |_| {
-            lab.model.requests().iter().skip(before).any(|request| request.all_text().contains(name))
-        });
+    let before = lab.asked();
+    for name in NAMES {
+        lab.model.wait_for_request(name, SOON, |request| request.seq > before && request.all_text().contains(name));
     }
     assert_eq!(lab.events("goal_resumed"), 2);
     lab.model.check_script();
