@@ -55,6 +55,7 @@ impl Invocation {
             limit_ms: milliseconds(limit),
             grace_ms: milliseconds(grace),
             ordinal,
+            has_token: false,
         };
         call.attempt.prepare(&spec, &self.prompt, &self.files)
     }
@@ -180,6 +181,8 @@ pub(crate) struct EndedAttempt<'a> {
     pub overdue: bool,
     /// The files to take a fingerprint of, if progress is watched.
     pub tree: Option<&'a ProgressTree<'a>>,
+    /// The attempt did not start before.
+    pub since: Millis,
     pub now: Millis,
 }
 
@@ -187,7 +190,11 @@ pub(crate) struct EndedAttempt<'a> {
 pub(crate) fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
     let supervisor = ended.attempt.supervisor().ok().flatten();
     let started_at_ms = ended.exit.map(|exit| exit.started_at_ms).or(supervisor.map(|record| record.started_at_ms));
+    // The records are files that the agent can reach, and clocks are set back.
+    let since = ended.since.min(ended.now);
+    let started_at_ms = started_at_ms.map(|started| started.clamp(since, ended.now));
     let ended_at_ms = ended.exit.map_or(ended.now, |exit| exit.ended_at_ms);
+    let ended_at_ms = ended_at_ms.clamp(started_at_ms.unwrap_or(since), ended.now);
     let began = started_at_ms.unwrap_or(ended_at_ms);
     let answer = match &ended.agent.kind {
         AgentKind::Command(_) => of_command(ended.attempt, ended.exit, ended_at_ms),

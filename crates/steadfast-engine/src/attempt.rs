@@ -2,7 +2,9 @@
 //! also works for attempts of an engine that is gone: the directory, its lock and the process table are enough.
 
 mod record;
+mod token;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,13 +14,17 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::AttemptId;
 use steadfast_system::{bounded, env_vars, paths};
 
-use self::record::{ANSWER, EVIDENCE, SUPERVISOR_LOG};
-use crate::descendants::{self, Descendants};
+use self::record::{ANSWER, EVIDENCE};
+use crate::descendants::{self, Descendants, FoundProcess};
 use crate::run_folder::RunFolder;
 use crate::{crash, durable, lock};
 
-pub(crate) use self::record::{ABANDONED, ERRORS, EXIT, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR};
+pub(crate) use self::record::{
+    ABANDONED, ERRORS, ESCAPED, EXIT, EscapedRecord, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR, SUPERVISOR_LOG,
+};
 pub use self::record::{AttemptExit, AttemptSpec, SupervisorRecord};
+pub use self::token::RunKey;
+pub(crate) use self::token::{AttemptToken, TOKEN_BYTES};
 
 /// How often orphaned processes are looked at. They are not our children, so there is nothing to wait for.
 const ORPHAN_POLL: Duration = Duration::from_millis(200);
@@ -36,6 +42,8 @@ const RECORD_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     directory: PathBuf,
+    /// Records without a seal made with it are not believed. `None` believes all, as for attempts of earlier versions.
+    key: Option<RunKey>,
 }
 
 /// The state of an attempt, as its directory and the process table show it.
@@ -58,11 +66,29 @@ pub enum AttemptState {
 impl Attempt {
     /// The attempt of a run.
     pub fn at(home: &Path, run_id: &str, id: AttemptId) -> Self {
-        Self { directory: RunFolder::at(home, run_id).attempt(id) }
+        Self::in_directory(RunFolder::at(home, run_id).attempt(id))
     }
 
     pub fn in_directory(directory: PathBuf) -> Self {
-        Self { directory }
+        Self { directory, key: None }
+    }
+
+    /// The same attempt, of which only records are believed that a supervisor with a token of this key wrote.
+    #[must_use]
+    pub fn with_key(self, key: Option<RunKey>) -> Self {
+        Self { key, ..self }
+    }
+
+    /// The attempt in the directory with this addition to its name, with the same key.
+    pub(crate) fn beside(&self, addition: &str) -> Self {
+        let mut directory = self.directory.as_os_str().to_owned();
+        directory.push(addition);
+        Self { directory: directory.into(), key: self.key.clone() }
+    }
+
+    fn token(&self) -> Option<AttemptToken> {
+        let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
+        self.key.as_ref().map(|key| key.token(&name))
     }
 
     pub fn directory(&self) -> &Path {
@@ -129,7 +155,7 @@ impl Attempt {
         if self.directory.join(SUPERVISOR).exists() {
             return Ok(());
         }
-        let mut spec = spec.clone();
+        let mut spec = AttemptSpec { has_token: self.key.is_some(), ..spec.clone() };
         spec.env.push((env_vars::ATTEMPT.to_owned(), self.directory.display().to_string()));
         // Not synced: after a power cut another attempt is started.
         durable::hand_over(&self.directory.join(PROMPT), prompt.as_bytes())?;
@@ -140,16 +166,23 @@ impl Attempt {
         durable::hand_over(&self.directory.join(SPEC), durable::json(&spec).as_bytes())
     }
 
-    /// Starts the supervisor, `program __exec DIR`. It outlives this process.
+    /// Starts the supervisor, `program __exec DIR`. It outlives this process, and starts nothing if this process dies
+    /// before it has handed over the token.
     pub fn start(&self, program: &Path) -> std::io::Result<Child> {
         let log = durable::open_to_append(&self.supervisor_log())?.into_parts().0;
-        Command::new(program)
+        let token = self.token();
+        let mut supervisor = Command::new(program)
             .arg("__exec")
             .arg(&self.directory)
-            .stdin(Stdio::null())
+            .stdin(if token.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::null())
             .stderr(log)
-            .spawn()
+            .spawn()?;
+        if let (Some(token), Some(mut stdin)) = (token, supervisor.stdin.take()) {
+            // A supervisor that ended at once is noticed by what it did not write.
+            let _ = stdin.write_all(format!("{}\n", token.as_str()).as_bytes());
+        }
+        Ok(supervisor)
     }
 
     /// Finds out the state of the attempt. One that never started is abandoned first, under its lock, so that a
@@ -157,15 +190,16 @@ impl Attempt {
     pub fn inspect(&self) -> std::io::Result<AttemptState> {
         paths::create_private_dir(&self.directory)?;
         let Some(_lock) = lock::try_take(&self.lock_file())? else { return Ok(AttemptState::Supervised) };
-        if let Some(exit) = read_record::<AttemptExit>(&self.directory.join(EXIT))? {
+        let supervisor = self.supervisor()?;
+        if let Some(exit) = self.exit(supervisor.as_ref())? {
             return Ok(AttemptState::Ended(exit));
         }
-        let Some(supervisor) = self.supervisor()? else {
+        let Some(supervisor) = supervisor else {
             durable::mark(&self.directory.join(ABANDONED))?;
             crash::point(crash::Point::Abandoned);
             return Ok(AttemptState::NeverStarted);
         };
-        let descendants = Descendants::of(&supervisor.identity, &self.mark());
+        let descendants = self.descendants(&supervisor);
         Ok(if descendants.is_empty() { AttemptState::Gone } else { AttemptState::Orphaned { supervisor, descendants } })
     }
 
@@ -192,7 +226,7 @@ impl Attempt {
                     let limit = Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
                     let is_past_limit = clock::now().saturating_sub(supervisor.started_at_ms) >= limit;
                     match descendants.session.first() {
-                        Some(pid) if !is_past_limit => on_orphans(*pid),
+                        Some(found) if !is_past_limit => on_orphans(found.pid),
                         // Escaped processes alone are what the agent left behind, not the agent.
                         _ => self.end_orphans(&supervisor, grace),
                     }
@@ -221,7 +255,7 @@ impl Attempt {
         let mut is_asked = false;
         while Instant::now() < deadline && lock::try_take(&self.lock_file())?.is_none() {
             if !is_asked && let Some(supervisor) = self.supervisor()?.filter(|found| found.identity.is_alive()) {
-                descendants::signal_all(&[supervisor.identity.pid], Signal::TERM);
+                descendants::signal_all(&[(&supervisor.identity).into()], Signal::TERM);
                 is_asked = true;
             }
             std::thread::sleep(SUPERVISOR_POLL);
@@ -232,13 +266,33 @@ impl Attempt {
     /// Kills everything at once, the supervisor included.
     pub fn kill(&self) -> std::io::Result<()> {
         if let Some(supervisor) = self.supervisor()? {
-            descendants::end_at(None, || Descendants::of(&supervisor.identity, &self.mark()).all());
+            descendants::end_at(None, || self.descendants(&supervisor).all());
         }
         Ok(())
     }
 
     fn end_orphans(&self, supervisor: &SupervisorRecord, grace: Duration) {
-        descendants::end(grace, || Descendants::of(&supervisor.identity, &self.mark()).all());
+        descendants::end(grace, || self.descendants(supervisor).all());
+    }
+
+    fn descendants(&self, supervisor: &SupervisorRecord) -> Descendants {
+        Descendants::of(&supervisor.identity, &self.mark(), &self.escaped())
+    }
+
+    /// What the supervisor wrote down of processes that left the group of its agent.
+    fn escaped(&self) -> Vec<FoundProcess> {
+        let record: Option<EscapedRecord> = read_record(&self.directory.join(ESCAPED)).ok().flatten();
+        record.map(|record| record.believed(self.token().as_ref())).unwrap_or_default()
+    }
+
+    /// The exit that the supervisor recorded. Where tokens are used, a record that another process wrote is no record.
+    fn exit(&self, supervisor: Option<&SupervisorRecord>) -> std::io::Result<Option<AttemptExit>> {
+        let exit = read_record::<AttemptExit>(&self.directory.join(EXIT));
+        let Some(token) = self.token() else { return exit };
+        let is_believed = |exit: &AttemptExit| supervisor.is_some_and(|found| exit.is_of(&token, &found.identity));
+        Ok(exit
+            .or_else(|error| if error.kind() == std::io::ErrorKind::Other { Ok(None) } else { Err(error) })?
+            .filter(is_believed))
     }
 
     /// The record of the supervisor, if the attempt has started.

@@ -14,6 +14,7 @@ use steadfast_model::text;
 use steadfast_system::env_vars;
 
 use crate::attempt::{Attempt, AttemptState};
+use crate::descendants::FoundProcess;
 use crate::process::{Cancel, LimitedCommand};
 use crate::{descendants, durable, outage, verify};
 
@@ -116,7 +117,7 @@ pub(crate) fn mark_of(attempt: &Attempt) -> (&'static str, String) {
     (env_vars::CHECK, attempt.directory().display().to_string())
 }
 
-fn left_commands(attempt: &Attempt) -> Vec<i32> {
+fn left_commands(attempt: &Attempt) -> Vec<FoundProcess> {
     let (name, value) = mark_of(attempt);
     descendants::marked(&format!("{name}={value}"))
 }

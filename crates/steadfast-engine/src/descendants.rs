@@ -1,44 +1,79 @@
-//! The live processes that a supervisor or a check started, found by session and by a mark in their environment, and
-//! how they are ended. This also works after the process that started them was killed.
+//! The live processes that a supervisor or a check started, and how they are ended. They are found by parents, by
+//! session, by a mark in their environment, and by what a supervisor wrote down, so this also works after the process
+//! that started them was killed. A signal goes only to a process with the start time that was seen.
 
+mod table;
+
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_system::process::{self, ProcessIdentity};
+use serde::{Deserialize, Serialize};
+use steadfast_system::process::ProcessIdentity;
+
+use self::table::Entry;
 
 /// Between two looks at processes that were asked to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A process may start another one between listing and signalling, so KILL is repeated.
+/// How often to look for new processes before killing. Each look stops those it finds, so that they start no more.
+const FREEZE_ROUNDS: u32 = 50;
+/// KILL is repeated for processes that no look before has found.
 const KILL_ROUNDS: u32 = 20;
 const KILL_PAUSE: Duration = Duration::from_millis(10);
+
+/// A process that was found: its start time distinguishes it from a later one with the same number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FoundProcess {
+    pub pid: i32,
+    pub started: String,
+}
+
+impl From<&Entry> for FoundProcess {
+    fn from(entry: &Entry) -> Self {
+        Self { pid: entry.pid, started: entry.started.clone() }
+    }
+}
+
+impl From<&ProcessIdentity> for FoundProcess {
+    fn from(identity: &ProcessIdentity) -> Self {
+        Self { pid: identity.pid, started: identity.started.clone() }
+    }
+}
 
 /// The live processes of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Descendants {
     /// Those in the session that the supervisor began, the supervisor included.
-    pub session: Vec<i32>,
+    pub session: Vec<FoundProcess>,
     /// Those that began a session of their own, as the shells of some agents do. Known only where the system shows
-    /// environments.
-    pub escaped: Vec<i32>,
+    /// parents or environments.
+    pub escaped: Vec<FoundProcess>,
 }
 
 impl Descendants {
-    /// What lives of everything that `leader` started; `mark` is an entry in the environment of all of it.
-    pub(crate) fn of(leader: &ProcessIdentity, mark: &str) -> Self {
+    /// What lives of everything that `leader` started; `mark` is an entry in the environment of what did not clear it,
+    /// and `noted` is what the leader wrote down.
+    pub(crate) fn of(leader: &ProcessIdentity, mark: &str, noted: &[FoundProcess]) -> Self {
         let mut found = Self::default();
         if !leader.is_of_this_boot() {
             return found;
         }
         let own = own_pid();
-        let all = process::list();
+        let all = table::read();
         // A session keeps its number while it has members. If a process with the leader's number started at another
         // time, our session had ended before.
-        let is_reused = all.iter().any(|process| process.pid == leader.pid && process.started != leader.started);
-        for process in all.iter().filter(|process| process.pid != own) {
-            if process.session == leader.pid && !is_reused {
-                found.session.push(process.pid);
-            } else if process::has_environment_entry(process.pid, mark) {
-                found.escaped.push(process.pid);
+        let is_reused = all.iter().any(|entry| entry.pid == leader.pid && entry.started != leader.started);
+        let in_session = |entry: &Entry| entry.session == leader.pid && !is_reused;
+        let is_noted = |entry: &Entry| noted.iter().any(|one| one.pid == entry.pid && one.started == entry.started);
+        let is_known = |entry: &&Entry| in_session(entry) || is_noted(entry) || table::is_marked(entry, mark);
+        let known: BTreeSet<i32> =
+            all.iter().filter(is_known).map(|entry| entry.pid).filter(|pid| *pid != own).collect();
+        let below = table::below(&all, known.iter().copied());
+        for entry in all.iter().filter(|entry| entry.pid != own) {
+            if in_session(entry) {
+                found.session.push(entry.into());
+            } else if known.contains(&entry.pid) || below.contains(&entry.pid) {
+                found.escaped.push(entry.into());
             }
         }
         found
@@ -48,21 +83,34 @@ impl Descendants {
         self.session.is_empty() && self.escaped.is_empty()
     }
 
-    pub(crate) fn all(&self) -> Vec<i32> {
+    pub(crate) fn all(&self) -> Vec<FoundProcess> {
         [&self.session[..], &self.escaped].concat()
     }
 }
 
 /// The live processes with this entry in their environment, without this process. None where the system does not show
 /// environments.
-pub(crate) fn marked(mark: &str) -> Vec<i32> {
+pub(crate) fn marked(mark: &str) -> Vec<FoundProcess> {
     let own = own_pid();
-    let all = process::list().into_iter().map(|process| process.pid);
-    all.filter(|pid| *pid != own && process::has_environment_entry(*pid, mark)).collect()
+    table::read().iter().filter(|entry| entry.pid != own && table::is_marked(entry, mark)).map(Into::into).collect()
+}
+
+/// Everything below this process. None where the system does not show parents.
+pub(crate) fn below_this_process() -> Vec<FoundProcess> {
+    let all = table::read();
+    let below = table::below(&all, [own_pid()]);
+    all.iter().filter(|entry| below.contains(&entry.pid)).map(Into::into).collect()
+}
+
+/// What is below this process and not in that process group.
+pub(crate) fn below_outside_group(group: i32) -> Vec<FoundProcess> {
+    let all = table::read();
+    let below = table::below(&all, [own_pid()]);
+    all.iter().filter(|entry| entry.group != group && below.contains(&entry.pid)).map(Into::into).collect()
 }
 
 /// Ends the listed processes: TERM, and after the grace KILL.
-pub(crate) fn end(grace: Duration, list: impl Fn() -> Vec<i32>) {
+pub(crate) fn end(grace: Duration, list: impl Fn() -> Vec<FoundProcess>) {
     let found = list();
     if !found.is_empty() {
         signal_all(&found, Signal::TERM);
@@ -71,24 +119,65 @@ pub(crate) fn end(grace: Duration, list: impl Fn() -> Vec<i32>) {
 }
 
 /// Waits for the end of the listed processes, and kills them at the deadline; without one, at once.
-pub(crate) fn end_at(deadline: Option<Instant>, list: impl Fn() -> Vec<i32>) {
+pub(crate) fn end_at(deadline: Option<Instant>, list: impl Fn() -> Vec<FoundProcess>) {
     while deadline.is_some_and(|deadline| Instant::now() < deadline) && !list().is_empty() {
         std::thread::sleep(LOOK_EVERY);
     }
     for _ in 0..KILL_ROUNDS {
-        let left = list();
-        if left.is_empty() {
+        if !kill_all(&list) {
             break;
         }
-        signal_all(&left, Signal::KILL);
         std::thread::sleep(KILL_PAUSE);
     }
 }
 
+/// Kills the listed processes and returns whether there were any. All of them are stopped first: killing some while
+/// others still fork would leave processes that no longer have a known parent.
+pub(crate) fn kill_all(list: impl Fn() -> Vec<FoundProcess>) -> bool {
+    let mut stopped = BTreeSet::new();
+    for _ in 0..FREEZE_ROUNDS {
+        let new: Vec<FoundProcess> = list().into_iter().filter(|found| !stopped.contains(found)).collect();
+        if new.is_empty() {
+            break;
+        }
+        signal_all(&new, Signal::STOP);
+        stopped.extend(new);
+    }
+    let stopped: Vec<FoundProcess> = stopped.into_iter().collect();
+    signal_all(&stopped, Signal::KILL);
+    !stopped.is_empty()
+}
+
 /// Sends a signal to each of these. Those that are gone need none.
-pub(crate) fn signal_all(pids: &[i32], signal: Signal) {
-    for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-        let _ = kill_process(pid, signal);
+pub(crate) fn signal_all(processes: &[FoundProcess], signal: Signal) {
+    for found in processes {
+        // A process of another user cannot be signalled.
+        let _ = send(found, signal);
+    }
+}
+
+/// The descriptor keeps meaning the process that was compared, even if its number is used again meanwhile.
+#[cfg(target_os = "linux")]
+fn send(found: &FoundProcess, signal: Signal) -> rustix::io::Result<()> {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    let Some(pid) = Pid::from_raw(found.pid) else { return Ok(()) };
+    let process = pidfd_open(pid, PidfdFlags::empty());
+    if !table::is_same(found.pid, &found.started) {
+        return Ok(());
+    }
+    match process {
+        Ok(process) => pidfd_send_signal(process, signal),
+        // Kernels before 5.3 have no such descriptors.
+        Err(rustix::io::Errno::NOSYS) => kill_process(pid, signal),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send(found: &FoundProcess, signal: Signal) -> rustix::io::Result<()> {
+    match Pid::from_raw(found.pid).filter(|_| table::is_same(found.pid, &found.started)) {
+        Some(pid) => kill_process(pid, signal),
+        None => Ok(()),
     }
 }
 

@@ -23,7 +23,7 @@ use steadfast_store::{Store, StoreError};
 use steadfast_system::config::Config;
 use steadfast_system::process::ProcessId;
 
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, RunKey};
 use crate::lock::{LOCK_HINT, RunLock};
 use crate::observer::{Observer, Observers, SavedStep};
 use crate::outage::{self, PendingSignals};
@@ -129,8 +129,11 @@ pub fn drive(
         pending,
         signals: 0,
         is_over: false,
+        key: None,
+        unsealed: BTreeSet::new(),
     };
     dispatcher.record_engine(Some(ProcessId::own()))?;
+    dispatcher.load_key()?;
     crash::point(crash::Point::Locked);
     let driven = dispatcher.run_to_end(&messages);
     // Asked to end while the store cannot record it: the next engine finds the run as it is there.
@@ -219,6 +222,10 @@ struct Dispatcher<'a, 'b> {
     pending: PendingSignals,
     signals: u32,
     is_over: bool,
+    /// What supervisors seal their records with.
+    key: Option<RunKey>,
+    /// Attempts of a version whose supervisors sealed nothing.
+    unsealed: BTreeSet<AttemptId>,
 }
 
 impl Dispatcher<'_, '_> {
@@ -315,6 +322,17 @@ impl Dispatcher<'_, '_> {
     fn record_engine(&mut self, engine: Option<ProcessId>) -> Result<(), StoreError> {
         let run_id = self.run_id.clone();
         self.with_store(|store| store.write(|db| db.set_engine(&run_id, engine)).map(|_| ()))
+    }
+
+    /// Reads the key of the run, or makes it. Attempts that are under way without one were started by an earlier version.
+    fn load_key(&mut self) -> Result<(), StoreError> {
+        let (run_id, new) = (self.run_id.clone(), format!("{}{}", uuid::Uuid::new_v4(), uuid::Uuid::new_v4()));
+        let (key, is_new) = self.with_store(|store| store.write(|db| db.supervisor_key(&run_id, &new)))?;
+        self.key = Some(RunKey::new(&key));
+        if is_new {
+            self.unsealed = self.run.active.iter().map(|active| active.id).collect();
+        }
+        Ok(())
     }
 
     fn stop_request(&mut self) -> Result<Option<Stopping>, StoreError> {

@@ -1,24 +1,27 @@
 //! `steadfast __exec DIR`: the supervisor of one attempt. It runs the agent that `spec.json` describes and records how
 //! it ended, even if every other process dies: it has a session of its own, holds the attempt's lock while it lives,
-//! writes its record before the agent starts, enforces the time limit, and writes `exit.json` whole or not at all.
+//! writes its record before the agent starts, enforces the time limit, ends everything that the agent started, and
+//! writes `exit.json` whole or not at all.
 
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+mod reaper;
+mod watching;
+
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use steadfast_model::clock;
 use steadfast_system::bounded;
 use steadfast_system::process::ProcessIdentity;
 
+use self::watching::{Supervision, SupervisorMessage};
 use crate::attempt::{
-    ABANDONED, Attempt, AttemptExit, AttemptSpec, ERRORS, EXIT, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR,
-    SupervisorRecord,
+    ABANDONED, Attempt, AttemptExit, AttemptSpec, AttemptToken, ERRORS, EXIT, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR,
+    SupervisorRecord, TOKEN_BYTES,
 };
-use crate::descendants::{self, Descendants};
 use crate::{crash, durable, interrupt, lock, outage, process};
 
 #[derive(Debug, thiserror::Error)]
@@ -31,11 +34,8 @@ pub enum SupervisorError {
     Supervised(PathBuf),
     #[error("{0} was abandoned")]
     Abandoned(PathBuf),
-}
-
-enum SupervisorMessage {
-    Ended(std::io::Result<std::process::ExitStatus>),
-    StopRequested,
+    #[error("the engine of {0} ended before it had started it")]
+    NoToken(PathBuf),
 }
 
 /// Runs the attempt of a directory to its end. A second call for the same directory starts nothing.
@@ -51,6 +51,10 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
         return Err(SupervisorError::Supervised(directory.to_owned()));
     };
     here(crash::Point::SupervisorLocked);
+    let token = spec.has_token.then(read_token).transpose()?.flatten();
+    if spec.has_token && token.is_none() {
+        return Err(SupervisorError::NoToken(directory.to_owned()));
+    }
     if directory.join(ABANDONED).exists() {
         return Err(SupervisorError::Abandoned(directory.to_owned()));
     }
@@ -67,18 +71,24 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     let record = SupervisorRecord { identity: ProcessIdentity::own(), started_at_ms: clock::now() };
     write(&directory.join(SUPERVISOR), &durable::json(&record))?;
     here(crash::Point::RecordWritten);
+    // Whatever the agent starts stays below this process, also when its parents have ended.
+    reaper::adopt_orphans();
     let exit = match start(&spec, directory) {
         Ok(child) => {
             here(crash::Point::Spawned);
-            Supervision { spec: &spec, record: &record, mark: &attempt.mark() }.watch(child, sender, &messages)?
+            let mark = attempt.mark();
+            Supervision { spec: &spec, mark: &mark, record: &record, directory, token: token.as_ref() }
+                .watch(&child, sender, &messages)?
         }
-        Err(error) => AttemptExit {
-            cannot_start: Some(error.to_string()),
-            started_at_ms: record.started_at_ms,
-            ended_at_ms: clock::now(),
-            ..AttemptExit::default()
-        },
+        Err(error) => AttemptExit { cannot_start: Some(error.to_string()), ..AttemptExit::default() },
     };
+    let exit = AttemptExit {
+        started_at_ms: record.started_at_ms,
+        ended_at_ms: clock::now().max(record.started_at_ms),
+        supervisor: Some(record.identity),
+        ..exit
+    };
+    let exit = exit.sealed(token.as_ref());
     here(crash::Point::AgentEnded);
     // If `exit.json` survives a power cut, the output must too.
     for name in [OUTPUT, ERRORS, RESULT] {
@@ -91,6 +101,14 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     here(crash::Point::ExitWritten);
     drop(lock);
     Ok(())
+}
+
+/// The token that the engine hands over.
+fn read_token() -> std::io::Result<Option<AttemptToken>> {
+    let mut text = String::new();
+    std::io::stdin().take(TOKEN_BYTES).read_to_string(&mut text)?;
+    // A whole line: the engine may have died while it wrote.
+    Ok(text.strip_suffix('\n').filter(|text| !text.is_empty()).map(AttemptToken::new))
 }
 
 /// Writes a record. On a full disk it waits for room: without its exit, a finished attempt would be repeated. An engine
@@ -120,78 +138,4 @@ fn start(spec: &AttemptSpec, directory: &Path) -> std::io::Result<Child> {
         .stderr(durable::open_to_append(&directory.join(ERRORS))?.into_parts().0)
         .process_group(0);
     command.spawn().map_err(|error| std::io::Error::new(error.kind(), format!("cannot run `{program}`: {error}")))
-}
-
-struct Supervision<'a> {
-    spec: &'a AttemptSpec,
-    record: &'a SupervisorRecord,
-    mark: &'a str,
-}
-
-impl Supervision<'_> {
-    /// Waits for the agent, and ends it when its time is over or a signal asks for that.
-    fn watch(
-        &self,
-        mut child: Child,
-        sender: mpsc::Sender<SupervisorMessage>,
-        messages: &mpsc::Receiver<SupervisorMessage>,
-    ) -> Result<AttemptExit, SupervisorError> {
-        let signal = process::signal_group_of(&child);
-        std::thread::spawn(move || sender.send(SupervisorMessage::Ended(child.wait())));
-        let grace = Duration::from_millis(self.spec.grace_ms);
-        let (mut timed_out, mut stopped) = (false, false);
-        let mut deadline = Instant::now().checked_add(Duration::from_millis(self.spec.limit_ms));
-        let status = loop {
-            let received = match deadline {
-                Some(deadline) => messages.recv_timeout(deadline.saturating_duration_since(Instant::now())),
-                None => messages.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
-            };
-            match received {
-                Ok(SupervisorMessage::Ended(status)) => break status?,
-                Ok(SupervisorMessage::StopRequested) if stopped || timed_out => {
-                    signal(Signal::KILL);
-                    continue;
-                }
-                Err(_) if stopped || timed_out => signal(Signal::KILL),
-                request => {
-                    (stopped, timed_out) = (request.is_ok(), request.is_err());
-                    signal(Signal::TERM);
-                    self.terminate_escaped();
-                }
-            }
-            deadline = Instant::now().checked_add(grace);
-        };
-        // Kill what the agent left running in its group.
-        signal(Signal::KILL);
-        if timed_out || stopped {
-            self.end_escaped(deadline);
-        } else if status.code().is_none() {
-            self.terminate_escaped();
-            self.end_escaped(Instant::now().checked_add(grace));
-        }
-        Ok(AttemptExit {
-            exit_code: status.code(),
-            signal: status.signal(),
-            timed_out,
-            stopped,
-            cannot_start: None,
-            started_at_ms: self.record.started_at_ms,
-            ended_at_ms: clock::now(),
-        })
-    }
-
-    fn descendants(&self) -> Descendants {
-        Descendants::of(&self.record.identity, self.mark)
-    }
-
-    /// The shells of some agents begin sessions of their own.
-    fn terminate_escaped(&self) {
-        descendants::signal_all(&self.descendants().escaped, Signal::TERM);
-    }
-
-    /// Ends what an agent started in other sessions, unless the agent ended by itself: the next agent must not work
-    /// beside it. An agent that ended by itself may have left a server running on purpose.
-    fn end_escaped(&self, deadline: Option<Instant>) {
-        descendants::end_at(deadline, || self.descendants().all());
-    }
 }

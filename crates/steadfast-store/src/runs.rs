@@ -205,6 +205,14 @@ impl Db<'_> {
         Ok(self.first(sql, [run_id], |row| from_json(row, "stop_requested"))?.flatten())
     }
 
+    /// The secret of a run, which is `new` if it has none yet, and whether that is so.
+    pub fn supervisor_key(self, run_id: &str, new: &str) -> Result<(String, bool), StoreError> {
+        let sql = "UPDATE runs SET supervisor_key = ?2 WHERE run_id = ?1 AND supervisor_key IS NULL";
+        let is_new = self.execute(sql, params![run_id, new])? == 1;
+        let key = self.first("SELECT supervisor_key FROM runs WHERE run_id = ?1", [run_id], |row| row.get(0))?;
+        Ok((key.ok_or(StoreError::Stale)?, is_new))
+    }
+
     /// Records the engine that drives a run.
     pub fn set_engine(self, run_id: &str, engine: Option<ProcessId>) -> Result<bool, StoreError> {
         let sql = "UPDATE runs SET engine_pid = ?2, engine_pid_started = ?3 WHERE run_id = ?1";

@@ -53,6 +53,7 @@ impl Left {
             stopping: self.stopping,
             overdue: false,
             tree: Some(&tree),
+            since: 0,
             now: NOON,
         })
         .outcome
@@ -75,6 +76,8 @@ impl Left {
 
 fn exit(code: Option<i32>) -> AttemptExit {
     AttemptExit {
+        supervisor: None,
+        seal: None,
         exit_code: code,
         signal: None,
         timed_out: false,

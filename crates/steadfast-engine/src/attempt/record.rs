@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 use steadfast_model::clock::Millis;
 use steadfast_system::process::ProcessIdentity;
 
+use super::token::AttemptToken;
+use crate::descendants::FoundProcess;
+use crate::durable;
+
 pub(crate) const SPEC: &str = "spec.json";
 pub(crate) const PROMPT: &str = "prompt.md";
 pub(crate) const OUTPUT: &str = "out.log";
@@ -15,10 +19,12 @@ pub(crate) const RESULT: &str = "result.json";
 /// A [`SupervisorRecord`].
 pub(crate) const SUPERVISOR: &str = "pid";
 pub(crate) const EXIT: &str = "exit.json";
+/// An [`EscapedRecord`].
+pub(crate) const ESCAPED: &str = "escaped.json";
 /// Marks an attempt in which nothing may be started any more.
 pub(crate) const ABANDONED: &str = "abandoned";
 /// What the supervisor prints on stderr.
-pub(super) const SUPERVISOR_LOG: &str = "keeper.log";
+pub(crate) const SUPERVISOR_LOG: &str = "keeper.log";
 pub(super) const ANSWER: &str = "answer.md";
 pub(super) const EVIDENCE: &str = "evidence.json";
 
@@ -36,6 +42,9 @@ pub struct AttemptSpec {
     pub grace_ms: u64,
     /// Which attempt of its run this is, for tests that crash a certain one.
     pub ordinal: u32,
+    /// Whether the supervisor gets a token through its stdin. Without it, it starts nothing.
+    #[serde(default)]
+    pub has_token: bool,
 }
 
 /// How the agent ended.
@@ -50,6 +59,12 @@ pub struct AttemptExit {
     pub cannot_start: Option<String>,
     pub started_at_ms: Millis,
     pub ended_at_ms: Millis,
+    /// The supervisor that wrote this.
+    #[serde(default)]
+    pub supervisor: Option<ProcessIdentity>,
+    /// Seals the rest of the record.
+    #[serde(default)]
+    pub seal: Option<String>,
 }
 
 /// What the supervisor writes about itself before the agent starts.
@@ -57,4 +72,39 @@ pub struct AttemptExit {
 pub struct SupervisorRecord {
     pub identity: ProcessIdentity,
     pub started_at_ms: Millis,
+}
+
+/// What the supervisor wrote down of processes that left the group of its agent, for an engine that finds the
+/// supervisor killed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EscapedRecord {
+    pub(crate) processes: Vec<FoundProcess>,
+    /// Seals the list.
+    pub(crate) seal: Option<String>,
+}
+
+impl AttemptExit {
+    /// The record with its seal, if its supervisor has a token.
+    pub(crate) fn sealed(self, token: Option<&AttemptToken>) -> Self {
+        let seal = token.map(|token| token.seal(&durable::json(&Self { seal: None, ..self.clone() })));
+        Self { seal, ..self }
+    }
+
+    /// Whether the supervisor with this token and identity wrote it.
+    pub(crate) fn is_of(&self, token: &AttemptToken, supervisor: &ProcessIdentity) -> bool {
+        self.supervisor.as_ref() == Some(supervisor) && self.clone().sealed(Some(token)) == *self
+    }
+}
+
+impl EscapedRecord {
+    pub(crate) fn new(processes: Vec<FoundProcess>, token: Option<&AttemptToken>) -> Self {
+        let seal = token.map(|token| token.seal(&durable::json(&processes)));
+        Self { processes, seal }
+    }
+
+    /// The processes, if a supervisor with this token wrote them down.
+    pub(crate) fn believed(self, token: Option<&AttemptToken>) -> Vec<FoundProcess> {
+        let is_sealed = token.is_none() || Self::new(self.processes.clone(), token).seal == self.seal;
+        if is_sealed { self.processes } else { Vec::new() }
+    }
 }

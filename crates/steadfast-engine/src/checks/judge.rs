@@ -34,9 +34,7 @@ pub(crate) struct JudgeRequest {
 
 /// The attempt of the nth judge; judges are asked one after the other.
 pub(super) fn beside(judged: &Attempt, number: u32) -> Attempt {
-    let mut directory = judged.directory().as_os_str().to_owned();
-    directory.push(format!("-judge-{number}"));
-    Attempt::in_directory(directory.into())
+    judged.beside(&format!("-judge-{number}"))
 }
 
 pub(super) fn ask(request: &JudgeRequest, context: &CheckContext) -> CheckResult {
@@ -93,6 +91,7 @@ fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) ->
         stopping: false,
         overdue: false,
         tree: None,
+        since: 0,
         now: clock::now(),
     });
     attempt.remove_files(&agent::PRIVATE_FILES);

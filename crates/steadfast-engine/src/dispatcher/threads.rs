@@ -6,7 +6,7 @@ use std::process::Child;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use steadfast_model::clock;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, StagePlan};
 
 use super::starting::{Launch, Workplace, limit_of};
@@ -27,7 +27,8 @@ const EARLIER: usize = 5;
 
 impl Dispatcher<'_, '_> {
     pub(super) fn attempt(&self, id: AttemptId) -> Attempt {
-        Attempt::at(&self.engine.home, &self.run_id, id)
+        let is_sealed = !self.unsealed.contains(&id);
+        Attempt::at(&self.engine.home, &self.run_id, id).with_key(self.key.clone().filter(|_| is_sealed))
     }
 
     /// Starts an attempt, or waits for one of an earlier engine, and reads its outcome.
@@ -48,6 +49,7 @@ impl Dispatcher<'_, '_> {
             attempt,
             workplace: self.workplace(stage, id),
             progress: self.observers.prompt_values(&plan, &self.run, id).progress,
+            since: if launch.is_some() { clock::now() } else { self.run.started_at_ms },
             counts_idle: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
             stopping: self.stopping.clone(),
             overdue,
@@ -157,6 +159,8 @@ pub(super) struct AttemptThread {
     pub(super) attempt: Attempt,
     pub(super) workplace: Workplace,
     progress: Option<PathBuf>,
+    /// It did not start before.
+    since: Millis,
     /// Whether iterations without progress end the stage.
     counts_idle: bool,
     pub(super) stopping: Cancel,
@@ -201,6 +205,7 @@ impl AttemptThread {
             stopping: self.stopping.is_cancelled(),
             overdue: self.overdue.is_cancelled(),
             tree: tree.as_ref(),
+            since: self.since,
             now: clock::now(),
         });
         self.attempt.remove_files(&agent::PRIVATE_FILES);

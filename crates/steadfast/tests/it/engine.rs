@@ -397,6 +397,20 @@ fn an_agent_whose_engine_and_supervisor_were_killed_is_not_doubled() {
 }
 
 #[test]
+fn an_agent_that_records_its_own_success_has_failed() {
+    let world = World::new();
+    let script = r#"echo x >> tries; [ $(wc -l < tries) -ge 2 ] || { kill -9 $PPID; echo '{"exit_code":0,"signal":null,
+        "timed_out":false,"stopped":false,"cannot_start":null,"started_at_ms":0,"ended_at_ms":1}' \
+        > "$STEADFAST_ATTEMPT/exit.json"; }"#;
+    let before = clock::now();
+    let run = world.drive(&plan(vec![stage("work", script, 1, Rule::FixedN)]));
+    assert_eq!((ended(&run), world.lines("tries").len()), ((RunStatus::Completed, "fixed-n"), 2));
+    let committed = world.store().read().run_history(RUN, None, 9).unwrap().remove(0);
+    assert_eq!(committed.id.attempt, 2);
+    assert!(committed.started_at_ms >= before && committed.committed_at_ms >= committed.started_at_ms);
+}
+
+#[test]
 fn wherever_the_engine_dies_every_iteration_is_committed_once() {
     for point in [
         "engine.locked",
