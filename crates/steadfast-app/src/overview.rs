@@ -4,6 +4,7 @@
 mod completion;
 pub(crate) mod next;
 pub mod queue;
+pub mod report;
 pub mod runs;
 pub mod session;
 pub mod snapshot;

@@ -88,6 +88,12 @@ impl Db<'_> {
         self.all(&sql, params_from_iter(std::iter::once(goal_id).chain(names)), read_event)
     }
 
+    /// The events that changed the status of a goal, in the order they happened.
+    pub fn status_changes(self, goal_id: &str) -> Result<Vec<EventRow>, StoreError> {
+        let sql = "SELECT * FROM goal_events WHERE goal_id = ?1 AND status_before IS NOT status_after ORDER BY id";
+        self.all(sql, [goal_id], read_event)
+    }
+
     /// The newest event of one kind.
     pub fn last_event(self, goal_id: &str, kind: EventKind) -> Result<Option<EventRow>, StoreError> {
         let sql = "SELECT * FROM goal_events WHERE goal_id = ?1 AND event_type = ?2 ORDER BY id DESC LIMIT 1";
