@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::accounting::{self, FileEnd};
 pub use completion::{Claim, add_evidence, complete};
-pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
+pub use orphan::{adopt, delete_orphans, find_goal, find_goal_ever, is_orphaned, orphans};
 pub use queue::{Enqueued, drop_queued, enqueue, move_queued, start_next, start_next_with};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Refusal, Span};

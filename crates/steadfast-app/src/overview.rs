@@ -1,8 +1,10 @@
 //! The read model of goals, for status, statusline, history and the hosts' tools. Scripts rely on the field names;
 //! `docs/schema/` describes them.
 
-mod next;
+mod completion;
+pub(crate) mod next;
 pub mod queue;
+pub mod report;
 pub mod runs;
 pub mod session;
 pub mod snapshot;
@@ -10,10 +12,13 @@ pub mod snapshot;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+pub use completion::{ItemView, done_when};
+
 use crate::{liveness, native};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::liveness::{Next, Stall};
+use steadfast_model::goal::proof::CompletedBy;
 use steadfast_model::goal::wait::WaitFor;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
@@ -57,6 +62,21 @@ pub struct GoalView {
     pub deadline: Option<String>,
     pub accounting_uncertain: bool,
     pub verify: Vec<String>,
+    pub items: Vec<ItemView>,
+    /// The evaluator must agree.
+    pub judge: bool,
+    /// A person must agree.
+    pub sign_off: bool,
+    /// What must happen before it is complete.
+    #[serde(skip)]
+    pub done_when: Option<String>,
+    /// Who said that the objective is met; null unless it is complete.
+    pub completed_by: Option<CompletedBy>,
+    /// Whether more than the worker's own word says so.
+    pub verified: bool,
+    /// It is complete by the worker's own word.
+    #[serde(skip)]
+    pub is_unverified: bool,
     pub last_verification: Option<Value>,
     pub last_verdict: Option<Value>,
     pub blocked_reason: Option<String>,
@@ -126,6 +146,13 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         deadline: goal.limits.get(Axis::Deadline).map(clock::to_rfc3339),
         accounting_uncertain: goal.accounting_uncertain,
         verify: goal.verify.clone(),
+        items: goal.items.iter().map(ItemView::from).collect(),
+        judge: goal.judge,
+        sign_off: goal.sign_off,
+        done_when: done_when(goal),
+        completed_by: goal.completed_by,
+        verified: goal.is_verified(),
+        is_unverified: goal.is_unverified(),
         last_verification: verification,
         last_verdict: verdict,
         blocked_reason: blocked.and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
@@ -190,7 +217,7 @@ pub fn event_view(event: &EventRow) -> Value {
 
 /// The block that `goal status` and `/goal-status` print.
 pub fn status_text(view: &GoalView) -> String {
-    let mut lines = vec![format!("◎ Goal: {}", text::printable(&view.objective)), format!("status: {}", view.status)];
+    let mut lines = vec![format!("◎ Goal: {}", text::printable(&view.objective)), format!("status: {}", view.state())];
     if let Some(reason) = view.paused_reason {
         lines.push(format!("paused_reason: {reason}"));
     }
@@ -213,6 +240,9 @@ pub fn status_text(view: &GoalView) -> String {
         text::thousands(view.tokens_used),
         text::thousands(view.subagent_tokens)
     ));
+    if view.evaluator_tokens > 0 {
+        lines.push(format!("evaluator: {} of the subagent tokens", text::thousands(view.evaluator_tokens)));
+    }
     if let (Some(budget), Some(remaining)) = (view.token_budget, view.remaining_tokens) {
         let profile = view.budget_profile.map(|name| format!(" ({name})")).unwrap_or_default();
         lines.push(format!("budget: {} of {} left{profile}", text::thousands(remaining), text::thousands(budget)));
@@ -237,6 +267,8 @@ pub fn status_text(view: &GoalView) -> String {
     if let Some(deadline) = &view.deadline {
         lines.push(format!("deadline: {deadline}"));
     }
+    lines.extend(view.done_when.as_ref().map(|parts| format!("done when: {parts}")));
+    lines.extend(completion::item_lines(&view.items));
     for command in &view.verify {
         lines.push(format!("verify: {}", text::headline(command, 100)));
     }
@@ -288,12 +320,14 @@ pub fn statusline(goal: &Goal, next: Next, now: Millis) -> String {
             format!("◎ goal {state} {numbers}{doubt}")
         }
         (GoalStatus::Paused, Some(PausedReason::Interrupted)) => format!("◎ goal interrupted {numbers}{doubt}"),
+        (GoalStatus::Paused, Some(PausedReason::SignOff)) => format!("◎ goal waits for your sign-off {numbers}{doubt}"),
         (GoalStatus::Paused, Some(reason)) => {
             format!("◎ goal paused ({}) {numbers}{doubt}", reason.to_string().replace('_', " "))
         }
         (GoalStatus::Paused, None) => format!("◎ goal paused {numbers}{doubt}"),
         (GoalStatus::Blocked, _) => format!("◎ goal blocked {numbers}"),
         (GoalStatus::BudgetLimited, _) => format!("◎ goal out of budget {numbers}"),
+        (GoalStatus::Complete, _) if goal.is_unverified() => format!("◎ goal complete (unverified) {numbers}"),
         (GoalStatus::Complete, _) => format!("◎ goal achieved {numbers}"),
         (GoalStatus::Abandoned, _) => String::new(),
     }

@@ -202,9 +202,28 @@ impl Goal {
         self.time_used_rest_ms + self.resume_at_ms.map_or(0, |since| (now - since).max(0))
     }
 
-    /// The status with the reason of a pause: `paused (user)`.
+    /// The status with the reason of a pause: `paused (user)`. Completion by the worker's own word is `unverified`.
     pub fn state(&self) -> String {
-        self.paused_reason.map_or_else(|| self.status.to_string(), |reason| format!("{} ({reason})", self.status))
+        match (self.status, self.paused_reason) {
+            (status, Some(reason)) => format!("{status} ({reason})"),
+            (status, None) if self.is_unverified() => format!("{status} (unverified)"),
+            (status, None) => status.to_string(),
+        }
+    }
+
+    /// Whether it is complete by the worker's own word.
+    pub fn is_unverified(&self) -> bool {
+        self.status == GoalStatus::Complete && self.completed_by == Some(CompletedBy::SelfUpdate)
+    }
+
+    /// Whether something other than the worker's own word says that the objective is met.
+    pub fn is_verified(&self) -> bool {
+        self.status == GoalStatus::Complete && self.completed_by.is_some() && !self.is_unverified()
+    }
+
+    /// The items without a proof, with their numbers from 1.
+    pub fn open_items(&self) -> impl Iterator<Item = (usize, &Item)> {
+        (1..).zip(&self.items).filter(|(_, item)| item.proof.is_none())
     }
 
     /// Continuations left, as the documented column shows them: a large number where no cap is set.

@@ -110,7 +110,7 @@ fn change_of_status(goal: &Goal, events: &[Event]) -> Option<News> {
     };
     match (goal.status, goal.paused_reason) {
         (GoalStatus::Complete, _) => {
-            let how = match said("completed_by").and_then(|by| by.parse().ok()) {
+            let how = match goal.completed_by {
                 Some(CompletedBy::User) | None => "",
                 Some(_) if !goal.verify.is_empty() => " (verified)",
                 Some(CompletedBy::Evaluator) => " (confirmed by the evaluator)",
@@ -127,6 +127,11 @@ fn change_of_status(goal: &Goal, events: &[Event]) -> Option<News> {
             Some(News::new(MessageKind::Limit, "stopped: its budget is spent", verb))
         }
         (GoalStatus::Paused, Some(reason)) => {
+            if reason == PausedReason::SignOff {
+                let why = "the agent says that it is done; `resume` sends it back to work".to_owned();
+                let news = News::new(MessageKind::Blocked, "waits for your sign-off", "complete");
+                return Some(news.because(Some(why)));
+            }
             let axis = Axis::of_pause(reason);
             let (kind, verb) = match reason {
                 PausedReason::User | PausedReason::Cleared | PausedReason::Waiting | PausedReason::Interrupted => {

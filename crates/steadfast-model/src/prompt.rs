@@ -1,6 +1,7 @@
 //! Everything a model reads, from template files. Text of users is escaped and every prompt has a hard cap.
 
 mod answered;
+mod items;
 
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
@@ -13,8 +14,8 @@ use crate::text;
 
 pub use answered::answered;
 
-/// Longest prompt that comes with every turn, in characters.
-const TURN_CAP: TextCap = TextCap::Characters(2_500);
+/// Longest prompt that comes with every turn, in characters, without the list of open items.
+const TURN_CAP: usize = 2_500;
 /// How much of the objective a reminder quotes.
 const REMINDER_COLUMNS: usize = 56;
 /// What every full text says about how to work on a goal.
@@ -38,7 +39,7 @@ pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Axis], now: Milli
     let values = context! {
         usage => usage(goal), time => time(goal, now), rules => rules(goal)?, warnings => near(goal, warnings, now),
     };
-    capped(goal, wording, TURN_CAP, include_str!("../prompts/continuation.md"), &values)
+    capped(goal, wording, items::turn_cap(goal), include_str!("../prompts/continuation.md"), &values)
 }
 
 /// One line instead of [`continuation`], for a model that has the full text of the same [`briefing_hash`] in its context.
@@ -49,7 +50,9 @@ pub fn reminder(goal: &Goal, wording: Wording, warnings: &[Axis], now: Millis) -
         Wording::Quoted => text::cut_to_columns(&plain, REMINDER_COLUMNS),
         Wording::InConversation => String::new(),
     };
-    let values = context! { objective, used => used_of_tightest(goal, now), warnings => near(goal, warnings, now) };
+    let values = context! {
+        objective, used => used_of_tightest(goal, now), open => items::count(goal), warnings => near(goal, warnings, now),
+    };
     render(include_str!("../prompts/reminder.md"), values)
 }
 
@@ -58,7 +61,9 @@ pub fn briefing_hash(goal: &Goal) -> String {
     let mut known = text::Fingerprint::default();
     let (limits, host) = (goal.limits.describe(), goal.host.capabilities());
     let facts = [RULES, &goal.objective, &limits, host.tool_prefix].into_iter();
-    for fact in facts.chain(goal.verify.iter().map(String::as_str)) {
+    let asked = [(goal.judge, "judge"), (goal.sign_off, "sign-off")].into_iter().filter(|(is_asked, _)| *is_asked);
+    let items = goal.items.iter().map(|item| item.text.as_str()).chain(asked.map(|(_, name)| name));
+    for fact in facts.chain(goal.verify.iter().map(String::as_str)).chain(items) {
         known.add(fact.as_bytes());
         known.add(&[0]);
     }
@@ -72,7 +77,7 @@ pub fn wind_down(goal: &Goal, wording: Wording, limit: Axis, now: Millis) -> Res
         limit_is_budget => limit.is_budget() && goal.verify.is_empty(),
         usage => usage(goal), time => time(goal, now),
     };
-    capped(goal, wording, TURN_CAP, include_str!("../prompts/wind_down.md"), &values)
+    capped(goal, wording, TextCap::Characters(TURN_CAP), include_str!("../prompts/wind_down.md"), &values)
 }
 
 /// What ended the wait of a goal, for the prompt that wakes its model; empty if the goal does not wait. The goal is the
@@ -143,6 +148,7 @@ fn rules(goal: &Goal) -> Result<String, PromptError> {
     let values = context! {
         verify => commands(goal), tools => host.tool_prefix, evaluator => host.proves_evaluator,
         evaluator_start => host.evaluator_start,
+        items => items::open(goal), judge => goal.judge, sign_off => goal.sign_off,
     };
     render(RULES, values)
 }

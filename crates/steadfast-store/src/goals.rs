@@ -59,6 +59,11 @@ impl Db<'_> {
         self.all(sql, [session_id], read)
     }
 
+    /// Replaced goals whose id is, or begins with, `id`.
+    pub fn replaced_by_id(self, id: &str) -> Result<Vec<Goal>, StoreError> {
+        self.all("SELECT * FROM goal_history WHERE substr(goal_id, 1, length(?1)) = ?1", [id], read)
+    }
+
     fn insert_goal(self, table: &str, goal: &Goal) -> Result<(), StoreError> {
         let (names, values): (Vec<&str>, Vec<SqlValue>) = columns(goal)?.into_iter().unzip();
         let places = vec!["?"; names.len()].join(", ");
@@ -107,6 +112,7 @@ impl Db<'_> {
             "objective": goal.objective, "token_budget": goal.limits.get(Axis::Tokens), "budget_profile": goal.budget_profile,
             "usd_budget_micros": goal.limits.get(Axis::Usd), "max_turns": goal.continuations_remaining(),
             "max_wall_clock_seconds": seconds, "deadline_ms": goal.limits.get(Axis::Deadline), "verify": goal.verify,
+            "items": goal.items.iter().map(|item| &item.text).collect::<Vec<_>>(), "judge": goal.judge, "sign_off": goal.sign_off,
         });
         if let Some(id) = queue_id {
             payload["from"] = serde_json::json!("queue");

@@ -1,6 +1,6 @@
 //! Evidence of verification commands that ran for a goal.
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 use serde_json::json;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
@@ -52,21 +52,29 @@ impl Db<'_> {
         self.save(goal, Change { goal: after, events: vec![event], span: Span::Keep }, origin)
     }
 
+    /// The newest evidence of each command of a goal, in the order they ran.
+    pub fn newest_verifications(self, goal_id: &str) -> Result<Vec<Evidence>, StoreError> {
+        let newest = "SELECT max(id) FROM verifications WHERE goal_id = ?1 GROUP BY command";
+        self.all(&format!("SELECT * FROM verifications WHERE id IN ({newest}) ORDER BY id"), [goal_id], read)
+    }
+
     /// Evidence of a goal, newest first.
     pub fn verifications(self, goal_id: &str, most: usize) -> Result<Vec<Evidence>, StoreError> {
         let sql = "SELECT * FROM verifications WHERE goal_id = ?1 ORDER BY id DESC LIMIT ?2";
-        self.all(sql, params![goal_id, limit(most)], |row| {
-            Ok(Evidence {
-                command: row.get("command")?,
-                exit_code: row.get("exit_code")?,
-                timed_out: row.get("timed_out")?,
-                duration_ms: row.get("duration_ms")?,
-                output_sha256: row.get("output_sha256")?,
-                output_tail: row.get("output_tail")?,
-                git_commit: row.get("git_commit")?,
-                git_dirty: row.get("git_dirty")?,
-                created_at_ms: row.get("created_at_ms")?,
-            })
-        })
+        self.all(sql, params![goal_id, limit(most)], read)
     }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Evidence> {
+    Ok(Evidence {
+        command: row.get("command")?,
+        exit_code: row.get("exit_code")?,
+        timed_out: row.get("timed_out")?,
+        duration_ms: row.get("duration_ms")?,
+        output_sha256: row.get("output_sha256")?,
+        output_tail: row.get("output_tail")?,
+        git_commit: row.get("git_commit")?,
+        git_dirty: row.get("git_dirty")?,
+        created_at_ms: row.get("created_at_ms")?,
+    })
 }

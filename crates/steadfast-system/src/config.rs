@@ -144,6 +144,8 @@ pub struct GoalConfig {
     pub no_progress_limit: i64,
     /// Equal tool calls with equal results in a row before a goal pauses; 0 switches this breaker off.
     pub repeated_calls_limit: i64,
+    /// What completes a goal that has no verification commands.
+    pub completion: Completion,
     /// Seconds one verification command may take.
     pub verify_timeout_seconds: u64,
     /// What happens to a goal whose client has used up its plan.
@@ -154,6 +156,17 @@ pub struct GoalConfig {
     pub wait_commands: Vec<String>,
     /// Seconds one look with a command that a goal waits for may take.
     pub wait_timeout_seconds: u64,
+}
+
+/// What completes a goal that has no verification commands.
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
+    /// The worker's own word is enough, and shown as unverified.
+    #[default]
+    Worker,
+    /// The evaluator must agree, as with `--judge`.
+    Evaluator,
 }
 
 /// What happens to a goal whose client has used up its plan.
@@ -218,6 +231,7 @@ impl Default for GoalConfig {
         Self {
             no_progress_limit: 3,
             repeated_calls_limit: 10,
+            completion: Completion::default(),
             verify_timeout_seconds: 600,
             on_usage_limit: OnUsageLimit::default(),
             background_wait_seconds: 300,

@@ -1,5 +1,6 @@
 //! The command line as clap types. Each command's file says what its flags do.
 
+mod done;
 mod frequent;
 mod limits;
 mod runs;
@@ -14,6 +15,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use steadfast_model::host::Host;
 
+pub(crate) use done::DoneArgs;
 pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
     AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
@@ -248,6 +250,14 @@ pub(crate) enum GoalVerb {
     },
     /// Run the goal's verification commands now and store the evidence
     Verify,
+    /// Show the evidence for the whole goal: items, checks, verdicts, pauses, spending
+    Report {
+        /// Goal id or a unique prefix of it [default: the newest goal of the session]
+        goal: Option<String>,
+        /// Print Markdown, for a pull request
+        #[arg(long)]
+        md: bool,
+    },
     /// List goals, including replaced ones, and their events
     History(HistoryArgs),
     /// List or delete goals whose session is gone
@@ -285,6 +295,8 @@ pub(crate) struct StartArgs {
     /// Command that must exit 0 before the goal is complete (repeatable)
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
+    #[command(flatten)]
+    pub(crate) done: DoneArgs,
     /// Start it when the live goal and those queued before it are over
     #[arg(long)]
     pub(crate) queue: bool,

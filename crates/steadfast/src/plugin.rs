@@ -31,6 +31,7 @@ pub(crate) const FILES: &[(&str, &str)] = plugin_files![
     "commands/goal-pause.md",
     "commands/goal-queue.md",
     "commands/goal-reconcile.md",
+    "commands/goal-report.md",
     "commands/goal-resume.md",
     "commands/goal-start.md",
     "commands/goal-status.md",

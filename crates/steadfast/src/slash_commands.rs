@@ -12,7 +12,7 @@ const fn by_model(name: &'static str, arguments: &'static str, description: &'st
 }
 
 const START: &str = "\"OBJECTIVE\" [--budget quick|standard|deep|overnight|auto|N] [--usd X] [--max-turns N] \
-    [--max-hours H] [--deadline TIME] [--verify CMD] [--queue]";
+    [--max-hours H] [--deadline TIME] [--verify CMD] [--item TEXT | --items FILE.md] [--judge] [--sign-off] [--queue]";
 const EXTEND: &str = "[--add-turns N] [--add-hours H] [--add-tokens N] [--add-usd X]";
 
 const WAIT: &str = "[--until TIME | --for DURATION] [--command CMD | --file PATH | --pid N]";
@@ -30,6 +30,7 @@ pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
     by_hook("pause", "[--all]", "Stop driving the goal until it is resumed"),
     by_hook("queue", "[list | move N TO | drop N]", "Show or change the goals that wait for this one to end"),
     by_hook("reconcile", "--accept-reset", "Accept a gap in the token accounting and continue"),
+    by_hook("report", "[GOAL] [--md]", "Show the evidence for the whole goal"),
     by_hook("resume", "", "Resume a paused or blocked goal"),
     by_model("start", START, "Start a durable goal in this session"),
     by_hook("status", "[--json]", "Show the state of this session's goal"),

@@ -1,4 +1,4 @@
-//! Verification of a goal: runs its commands, stores the evidence, and returns the proof.
+//! Verification of a goal: runs its commands, stores the evidence, and returns what it proves.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use steadfast_app::action::{self, ActionError};
 use steadfast_engine::verify;
 use steadfast_model::clock;
 use steadfast_model::goal::Goal;
-use steadfast_model::goal::proof::{Evidence, Proof};
+use steadfast_model::goal::proof::{Evidence, Verified};
 use steadfast_store::{Origin, Store, StoreError};
 use steadfast_system::config::GoalConfig;
 
@@ -16,9 +16,9 @@ pub(crate) fn verify_goal(
     goal: &Goal,
     config: &GoalConfig,
     origin: Origin,
-) -> Result<(Proof, Vec<Evidence>), ActionError> {
+) -> Result<(Verified, Vec<Evidence>), ActionError> {
     let limit = Duration::from_secs(config.verify_timeout_seconds);
     let evidence = verify::run_for_goal(goal, limit).map_err(StoreError::Io)?;
-    let proof = action::add_evidence(store, goal, &evidence, origin, clock::now())?;
-    Ok((proof, evidence))
+    let verified = action::add_evidence(store, goal, &evidence, origin, clock::now())?;
+    Ok((verified, evidence))
 }

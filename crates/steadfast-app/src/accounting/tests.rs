@@ -33,7 +33,14 @@ impl World {
     }
 
     fn complete(&mut self, now: Millis) {
-        action::complete(&mut self.store, SESSION, &action::Claim::Worker, WORKER, now).unwrap();
+        action::complete(
+            &mut self.store,
+            SESSION,
+            &action::Claim::Agent { judged: false, verified: None },
+            WORKER,
+            now,
+        )
+        .unwrap();
     }
 
     fn close_span(&mut self, now: Millis) {

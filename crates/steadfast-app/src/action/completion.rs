@@ -3,34 +3,31 @@
 use serde_json::Value;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::event::EventKind;
-use steadfast_model::goal::proof::{Evidence, Proof, Verdict};
+use steadfast_model::goal::proof::{Basis, Evidence, Proof, Verdict, Verified};
 use steadfast_model::goal::{Goal, change};
 use steadfast_model::text;
-use steadfast_store::{Db, Origin, Store, StoreError};
+use steadfast_store::{Db, EventRow, Origin, Store, StoreError};
 
 use super::{ActionError, goal_of, refresh, save, still_the_goal};
 
 /// What the caller offers as proof.
 #[derive(Debug, Clone)]
 pub enum Claim {
-    /// The verification commands ran; see [`add_evidence`].
-    Verified(Proof),
-    /// The evaluator judged the goal; with the proof of its commands, if it has any.
-    Evaluator { verified: Option<Proof> },
-    /// The worker's own word.
-    Worker,
+    /// An agent says so. `judged`: it says that the evaluator agrees. `verified`: the goal's commands passed; see
+    /// [`add_evidence`].
+    Agent { judged: bool, verified: Option<Verified> },
     /// A person's word.
     User,
 }
 
-/// Stores evidence. Returns the proof if all commands of the goal passed.
+/// Stores evidence. Returns what it proves if all commands of the goal passed.
 pub fn add_evidence(
     store: &mut Store,
     goal: &Goal,
     evidence: &[Evidence],
     origin: Origin,
     now: Millis,
-) -> Result<Proof, ActionError> {
+) -> Result<Verified, ActionError> {
     store.write(|db| {
         let Some(current) = db.goal(&goal.session_id)?.filter(|current| current.goal_id == goal.goal_id) else {
             return Err(ActionError::NoGoal(goal.session_id.clone()));
@@ -38,7 +35,7 @@ pub fn add_evidence(
         Ok(db.record_evidence(&current, evidence, origin, now)?)
     })?;
     match evidence.iter().find(|run| !run.passed()) {
-        None => Ok(Proof::from_evidence(goal, evidence)?),
+        None => Ok(Verified::from_evidence(goal, evidence)?),
         Some(run) => {
             let how = match (run.timed_out, run.exit_code) {
                 (true, _) => "took longer than its time limit".to_owned(),
@@ -65,22 +62,24 @@ pub fn complete(
     store.write(|db| {
         let goal = still_the_goal(db, &goal)?;
         let proof = match claim {
-            Claim::Verified(proof) => proof.clone(),
-            Claim::Evaluator { verified } => {
-                Proof::from_verdict(&goal, newest_verdict(db, &goal)?.as_ref(), verified.as_ref())?
+            Claim::Agent { judged, verified } => {
+                let verdicts = verdicts(db, &goal)?;
+                Proof::from_agent(&goal, &Basis { judged: *judged, verified: verified.clone(), verdicts })?
             }
-            Claim::Worker => Proof::from_worker(&goal)?,
             Claim::User => Proof::from_user(&goal, origin.actor)?,
         };
         save(db, &goal, change::complete(&goal, &proof, now)?, origin)
     })
 }
 
-fn newest_verdict(db: Db<'_>, goal: &Goal) -> Result<Option<Verdict>, StoreError> {
-    let event = db.last_event(&goal.goal_id, EventKind::EvaluatorVerdict)?;
-    let text = |value: &Value| value.as_str().unwrap_or("unknown").to_owned();
-    Ok(event.map(|event| Verdict {
-        verdict: text(&event.payload["verdict"]),
-        objective_hash: text(&event.payload["objective_hash"]),
-    }))
+/// All verdicts on a goal, the newest first.
+fn verdicts(db: Db<'_>, goal: &Goal) -> Result<Vec<Verdict>, StoreError> {
+    let events = db.events_of_kinds(&goal.goal_id, &[EventKind::EvaluatorVerdict])?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let verdict = |event: EventRow| Verdict {
+        verdict: text(&event.payload["verdict"]).unwrap_or_else(|| "unknown".to_owned()),
+        reason: text(&event.payload["reason"]),
+        objective_hash: text(&event.payload["objective_hash"]).unwrap_or_default(),
+    };
+    Ok(events.into_iter().rev().map(verdict).collect())
 }

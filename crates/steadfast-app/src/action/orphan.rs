@@ -13,7 +13,20 @@ use steadfast_store::{Db, Origin, Store, StoreError};
 
 /// Finds a goal by its id or the beginning of it.
 pub fn find_goal(db: Db<'_>, id: &str) -> Result<Goal, ActionError> {
-    let mut found = if id.is_empty() { Vec::new() } else { db.goals_by_id(id)? };
+    only(id, if id.is_empty() { Vec::new() } else { db.goals_by_id(id)? })
+}
+
+/// The same, with the goals that others replaced.
+pub fn find_goal_ever(db: Db<'_>, id: &str) -> Result<Goal, ActionError> {
+    if id.is_empty() {
+        return only(id, Vec::new());
+    }
+    let mut found = db.goals_by_id(id)?;
+    found.extend(db.replaced_by_id(id)?);
+    only(id, found)
+}
+
+fn only(id: &str, mut found: Vec<Goal>) -> Result<Goal, ActionError> {
     match found.len() {
         0 => Err(ActionError::UnknownGoal(id.to_owned())),
         1 => Ok(found.remove(0)),

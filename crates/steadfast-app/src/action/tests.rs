@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{HOUR, SECOND, SESSION, START, USER, WORKER, World, new_goal, reply};
 use steadfast_model::goal::budget::Budget;
-use steadfast_model::goal::proof::Proof;
+use steadfast_model::goal::proof::{CompletedBy, Proof};
 use steadfast_model::limit::Axis;
 
 fn at(seconds: i64) -> Millis {
@@ -56,7 +56,7 @@ impl World {
     }
 
     fn complete_by_evaluator(&mut self, now: Millis) -> Result<GoalStatus, String> {
-        complete(&mut self.store, SESSION, &Claim::Evaluator { verified: None }, WORKER, now)
+        complete(&mut self.store, SESSION, &Claim::Agent { judged: true, verified: None }, WORKER, now)
             .map(|goal| goal.status)
             .map_err(|error| error.to_string())
     }
@@ -90,6 +90,24 @@ fn only_the_newest_verdict_on_this_text_counts() {
 }
 
 #[test]
+fn the_worker_cannot_override_an_incomplete_verdict() {
+    let mut world = running_goal();
+    let by_itself = |world: &mut World, now| {
+        let claim = Claim::Agent { judged: false, verified: None };
+        complete(&mut world.store, SESSION, &claim, WORKER, now)
+            .map(|goal| goal.state())
+            .map_err(|error| error.to_string())
+    };
+    world.judge("incomplete", at(1));
+    assert_eq!(by_itself(&mut world, at(2)), Err("the newest verdict is 'incomplete'".into()));
+    world.judge("unverifiable", at(3));
+    assert_eq!(by_itself(&mut world, at(4)), Err("the newest verdict is 'incomplete'".into()));
+    world.judge("complete", at(5));
+    assert_eq!(by_itself(&mut world, at(6)), Ok("complete".into()));
+    assert_eq!(world.goal().completed_by, Some(CompletedBy::Evaluator));
+}
+
+#[test]
 fn a_verdict_on_the_previous_goal_does_not_count_for_the_next() {
     let mut world = running_goal();
     world.judge("complete", at(1));
@@ -113,7 +131,8 @@ fn a_goal_stopped_by_budget_or_accounting_can_be_judged_and_closed() {
             Ok(change)
         };
         world.change(USER, at(1), stopped);
-        let by_itself = complete(&mut world.store, SESSION, &Claim::Worker, WORKER, at(2));
+        let by_itself =
+            complete(&mut world.store, SESSION, &Claim::Agent { judged: false, verified: None }, WORKER, at(2));
         assert!(matches!(by_itself, Err(ActionError::Refused(_))), "{by_itself:?}");
         world.judge("complete", at(3));
         assert_eq!(world.complete_by_evaluator(at(4)), Ok(GoalStatus::Complete), "{reason:?}");

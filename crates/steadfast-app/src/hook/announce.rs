@@ -2,8 +2,10 @@
 //! a tool was called. The texts of the agent, the user and the project are quoted: one line each, printable and cut.
 
 use super::{Call, HookError, batch, remember};
+use crate::overview::next::SIGN_OFF;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
+use steadfast_model::goal::proof::CompletedBy;
 use steadfast_model::goal::wait::WaitFor;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::hook::{HookReply, OwnToolDone};
@@ -31,7 +33,10 @@ fn line(db: Db<'_>, goal: &Goal, done: &OwnToolDone, now: Millis) -> Result<Opti
     }
     let objective = || quoted(&goal.objective, OBJECTIVE_SHOWN);
     Ok(match (done.tool_name.as_str(), goal.status) {
-        ("update_goal", GoalStatus::Complete) => Some(completed(db, goal)?),
+        ("update_goal", GoalStatus::Complete) => Some(completed(goal)),
+        ("update_goal", GoalStatus::Paused) if goal.paused_reason == Some(PausedReason::SignOff) => {
+            Some(format!("the agent says that the goal is done: {}", goal.host.spell(SIGN_OFF)))
+        }
         ("update_goal", GoalStatus::Blocked) => {
             let event = db.last_event(&goal.goal_id, EventKind::GoalBlocked)?;
             let reason = event.as_ref().and_then(|event| event.payload["reason"].as_str());
@@ -53,18 +58,22 @@ fn line(db: Db<'_>, goal: &Goal, done: &OwnToolDone, now: Millis) -> Result<Opti
     })
 }
 
-fn completed(db: Db<'_>, goal: &Goal) -> Result<String, StoreError> {
-    let judged = db.last_event(&goal.goal_id, EventKind::GoalCompletedByEvaluator)?.is_some();
+fn completed(goal: &Goal) -> String {
+    let judged = goal.completed_by == Some(CompletedBy::Evaluator);
     let mut proof = Vec::new();
     if !goal.verify.is_empty() {
         proof.push(format!("verified ({})", quoted(&goal.verify.join(", "), COMMAND_SHOWN)));
     }
     proof.extend(judged.then(|| "judged by the evaluator".to_owned()));
-    Ok(if proof.is_empty() {
-        "goal complete (unverified): the agent's own word".to_owned()
+    let items = match i64::try_from(goal.items.len()) {
+        Ok(0) | Err(_) => String::new(),
+        Ok(items) => format!(", with its proof of {}", text::count(items, "item")),
+    };
+    if goal.is_unverified() {
+        format!("goal complete (unverified): the agent's own word{items}")
     } else {
-        format!("goal complete: {}", proof.join(", "))
-    })
+        format!("goal complete: {}{items}", proof.join(", "))
+    }
 }
 
 /// The failing command, or why else the claim was refused. A mistake in the arguments is the agent's own business.

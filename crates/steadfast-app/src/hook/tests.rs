@@ -56,7 +56,14 @@ impl World {
     }
 
     fn complete_by_worker(&mut self, now: Millis) {
-        action::complete(&mut self.store, SESSION, &action::Claim::Worker, WORKER, now).unwrap();
+        action::complete(
+            &mut self.store,
+            SESSION,
+            &action::Claim::Agent { judged: false, verified: None },
+            WORKER,
+            now,
+        )
+        .unwrap();
     }
 }
 

@@ -6,6 +6,9 @@ use steadfast_model::goal::liveness::{Next, Stall};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
 
+/// What a person can do about a goal that the agent calls done.
+pub(crate) const SIGN_OFF: &str = "/goal-complete signs off, /goal-resume sends it back to work";
+
 /// What happens next to the goal of a run.
 pub(super) fn of_run(goal: &Goal) -> String {
     let name = &goal.session_id;
@@ -13,6 +16,9 @@ pub(super) fn of_run(goal: &Goal) -> String {
         (GoalStatus::Active, _) => format!("its run continues: `steadfast loop attach {name}`"),
         (GoalStatus::Complete | GoalStatus::Abandoned, _) => "over; `steadfast run` begins another".into(),
         (GoalStatus::BudgetLimited, _) => format!("`steadfast loop resume {name} --budget N` (or --usd X) continues"),
+        (GoalStatus::Paused, Some(PausedReason::SignOff)) => {
+            format!("`steadfast goal complete --session {name}` signs off, `steadfast goal abandon` gives it up")
+        }
         (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => {
             format!("`steadfast loop resume {name} --max N` continues")
         }
@@ -81,6 +87,7 @@ fn needs_user(goal: &Goal) -> String {
         (GoalStatus::BudgetLimited, _) => "/goal-extend --add-tokens N (or --add-usd X) continues".into(),
         (GoalStatus::Blocked, _) => "waits for you; /goal-resume continues".into(),
         (_, Some(PausedReason::Interrupted)) => interrupted(),
+        (_, Some(PausedReason::SignOff)) => SIGN_OFF.into(),
         (_, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => {
             "/goal-reconcile --accept-reset resumes".into()
         }

@@ -23,6 +23,9 @@ pub struct QueueEntry {
     pub max_hours: Option<f64>,
     pub deadline: Option<String>,
     pub verify: Vec<String>,
+    pub items: Vec<String>,
+    pub judge: bool,
+    pub sign_off: bool,
     pub created_at_ms: Millis,
     #[serde(skip)]
     limits: Limits,
@@ -43,6 +46,9 @@ impl From<QueuedGoal> for QueueEntry {
             max_hours: limits.get(Axis::Hours).map(|ms| ms as f64 / HOUR as f64),
             deadline: limits.get(Axis::Deadline).map(clock::to_rfc3339),
             verify: entry.goal.verify,
+            items: entry.goal.items,
+            judge: entry.goal.judge,
+            sign_off: entry.goal.sign_off,
             created_at_ms: entry.created_at_ms,
             limits,
         }

@@ -5,10 +5,12 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use steadfast_model::clock::{self, Millis};
+use steadfast_model::goal::proof::CompletedBy;
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
 use steadfast_model::price::dollars;
 use steadfast_model::run::{
-    ActiveAttempt, AgentDecision, AttemptId, Phase, Plan, RunKind, RunStatus, StagePlan, StageStatus, WaitReason,
+    ActiveAttempt, AgentDecision, AttemptId, Phase, Plan, RunKind, RunStatus, StagePlan, StageStatus, WaitReason, name,
 };
 use steadfast_store::{Db, IterationRow, RunLine, RunRow, StoreError};
 use steadfast_system::process::ProcessId;
@@ -133,12 +135,40 @@ pub struct RunDetail {
     pub under_way: Vec<AttemptView>,
     pub stages: Vec<StageView>,
     pub history: Vec<IterationView>,
+    /// How the goal that the run pursues stands.
+    pub goal: Option<RunGoal>,
     /// Wall time, without the time the run was over before it was reopened.
     #[serde(skip)]
     pub elapsed_seconds: i64,
     /// Imported from an older tool without its prompts: it cannot be resumed.
     #[serde(skip)]
     pub is_history_only: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunGoal {
+    pub status: GoalStatus,
+    pub paused_reason: Option<PausedReason>,
+    pub completed_by: Option<CompletedBy>,
+    pub verified: bool,
+    /// In words: `complete (unverified)`, and what the user can do.
+    #[serde(skip)]
+    pub state: String,
+    #[serde(skip)]
+    pub next: String,
+}
+
+impl From<&Goal> for RunGoal {
+    fn from(goal: &Goal) -> Self {
+        Self {
+            status: goal.status,
+            paused_reason: goal.paused_reason,
+            completed_by: goal.completed_by,
+            verified: goal.is_verified(),
+            state: goal.state(),
+            next: super::next::of_run(goal),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -293,6 +323,7 @@ pub fn run_detail(
         None => db.run_history(&row.run_id, None, usize::MAX)?,
     };
     let until = run.completed_at_ms.unwrap_or(facts.now);
+    let goal = if plan.pursues_goal() { db.goal(&name::of_goal(&row.run_id))? } else { None };
     Ok(RunDetail {
         run: RunView::of_row(row, facts.is_live),
         limits: LimitsView {
@@ -306,6 +337,7 @@ pub fn run_detail(
         under_way: run.active.iter().map(|attempt| attempt_view(plan, attempt, facts)).collect(),
         stages: stage_views(row),
         history: history.into_iter().map(|iteration| iteration_view(plan, iteration, facts)).collect(),
+        goal: goal.as_ref().map(RunGoal::from),
         elapsed_seconds: (until - run.started_at_ms - run.closed_ms).max(0) / 1_000,
         is_history_only: plan.stages.iter().any(|stage| stage.prompt.is_empty()),
     })

@@ -65,12 +65,14 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
     Ok(snapshot::render(&memory, occasion.host.capabilities().start_cap, &framing))
 }
 
-/// What is left to say about the goal: how completion is checked, and that its accounting is in doubt.
+/// What is left to say about the goal: how completion is checked, how many items are open, and that its accounting is in doubt.
 fn note(host: Host, goal: &Goal) -> Option<String> {
     let verify = (!goal.verify.is_empty()).then(|| prompt::commands(goal));
+    let items = goal.open_items().count();
     let reconcile = goal.accounting_uncertain.then(|| host.spell("/goal-reconcile --accept-reset"));
     // The tests render every branch; if rendering fails, the snapshot has no note.
-    let note = prompt::render(include_str!("../../prompts/goal_note.md"), context! { verify, reconcile }).ok()?;
+    let note =
+        prompt::render(include_str!("../../prompts/goal_note.md"), context! { verify, items, reconcile }).ok()?;
     Some(note).filter(|note| !note.is_empty())
 }
 

@@ -2,6 +2,7 @@
 //! written to its event log. Nothing here reads a clock, a file or a database.
 
 mod extend;
+mod items;
 mod run;
 mod wait;
 
@@ -14,6 +15,7 @@ use crate::clock::Millis;
 use crate::limit::Axis;
 
 pub use extend::{extend, reconcile};
+pub use items::prove_items;
 pub use run::{can_resume, follow_run};
 pub use wait::{begin_check, end_pause, may_wait, note_check, wait};
 
@@ -177,12 +179,15 @@ pub fn abandon(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
     Ok(Change::new(after, EventKind::GoalAbandoned, json!({}), Span::Close))
 }
 
-/// Replaces the text of the objective. Verdicts given for the old text no longer count.
+/// Replaces the text of the objective. Verdicts given for the old text, and proofs of items, no longer count.
 pub fn edit(goal: &Goal, objective: String, now: Millis) -> Result<Change, Refusal> {
     if !goal.status.is_live() {
         return Err(goal.wrong_state("it is over; start a new one with `/goal-start`"));
     }
     let mut after = goal.changed(now);
+    if objective != goal.objective {
+        after.clear_proofs();
+    }
     after.objective = objective;
     let payload = json!({"previous_objective": goal.objective});
     Ok(Change::new(after, EventKind::GoalObjectiveUpdated, payload, Span::Keep))
@@ -199,7 +204,8 @@ pub fn block(goal: &Goal, reason: &str, now: Millis) -> Result<Change, Refusal> 
 }
 
 /// Completes the goal. A worker's word counts only while the goal is active; a verdict or passing verification
-/// commands also close one that its budget or its accounting stopped; a person always may.
+/// commands also close one that its budget or its accounting stopped; a person always may. A goal that needs a person's
+/// sign-off waits for it instead.
 pub fn complete(goal: &Goal, proof: &Proof, now: Millis) -> Result<Change, Refusal> {
     may_complete(goal, proof.by())?;
     if !proof.is_for(goal) {
@@ -208,6 +214,9 @@ pub fn complete(goal: &Goal, proof: &Proof, now: Millis) -> Result<Change, Refus
             hint: "prove the goal again".into(),
         });
     }
+    if goal.sign_off && proof.by() != CompletedBy::User {
+        return Ok(items::request_sign_off(goal, proof.by(), now));
+    }
     let mut payload = json!({"completed_by": proof.by().to_string()});
     if goal.status != GoalStatus::Active {
         payload["from_status"] = json!(goal.status);
@@ -215,6 +224,7 @@ pub fn complete(goal: &Goal, proof: &Proof, now: Millis) -> Result<Change, Refus
     }
     let mut after = goal.changed(now);
     after.leave_active(GoalStatus::Complete, None, now);
+    after.completed_by = Some(proof.by());
     after.accounting_uncertain = false;
     let span = if proof.by() == CompletedBy::User { Span::Close } else { Span::Keep };
     Ok(Change::new(after, proof.by().event_kind(), payload, span))
@@ -234,6 +244,7 @@ pub fn may_complete(goal: &Goal, by: CompletedBy) -> Result<(), Refusal> {
     }
     let hint = match goal.status {
         GoalStatus::Complete | GoalStatus::Abandoned => "it is over already",
+        _ if goal.paused_reason == Some(PausedReason::SignOff) => "it waits for the user to agree: `/goal-complete`",
         _ if guarded => "only a complete verdict of the goal-evaluator, or the user, can close it now",
         _ => "the user must resume it first",
     };

@@ -34,12 +34,14 @@ pub enum EventKind {
     GoalWaiting,
     GoalWoken,
     InvalidUsageField,
+    ItemProven,
     LimitWarning,
     PausedDegraded,
     PrivilegedVerbRefused,
     RunIteration,
     SessionEnded,
     SessionResumed,
+    SignOffRequested,
     TokensAccounted,
     TurnFailed,
     VerificationFailed,
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     /// The kinds that the guide documents; stored logs contain them.
-    const DOCUMENTED: [&str; 38] = [
+    const DOCUMENTED: [&str; 40] = [
         "goal_created",
         "goal_replaced",
         "goal_paused",
@@ -92,6 +94,8 @@ mod tests {
         "goal_completed_by_self_update",
         "goal_completed_by_evaluator",
         "goal_completed_by_user",
+        "item_proven",
+        "sign_off_requested",
         "evaluator_verdict",
         "verification_passed",
         "verification_failed",

@@ -1,6 +1,6 @@
 //! Proof that an objective is met. A goal is completed with a [`Proof`] only, and each kind of proof has one
-//! constructor that looks at the facts: evidence of all verification commands, the evaluator's newest verdict, a
-//! person's command, a run whose rule held, or the worker's own word where the goal asks for nothing else.
+//! constructor that looks at the facts: an agent's claim with what it rests on (evidence of all verification commands, a
+//! proof of every item, the evaluator's verdicts), a person's command, or a run whose rule held.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
@@ -10,6 +10,12 @@ use super::event::EventKind;
 use super::{Actor, Goal};
 use crate::clock::Millis;
 use crate::text;
+
+/// How much of the evaluator's reason a refusal quotes.
+const REASON_SHOWN: usize = 300;
+/// How many open items a refusal names.
+const OPEN_SHOWN: usize = 10;
+const JUDGE_IT: &str = "let the goal-evaluator subagent judge the goal and record its verdict";
 
 /// How one verification command went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,10 +41,43 @@ impl Evidence {
 /// What the evaluator recorded about a goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// `complete` or `incomplete`.
+    /// `complete`, `incomplete`, `impossible` or `unverifiable`.
     pub verdict: String,
+    pub reason: Option<String>,
     /// The fingerprint of the objective that was judged.
     pub objective_hash: String,
+}
+
+impl Verdict {
+    fn says_complete(&self) -> bool {
+        self.verdict == "complete"
+    }
+
+    /// Whether it says something about the work. The evaluator's tools may have failed.
+    fn decides(&self) -> bool {
+        self.verdict != "unverifiable"
+    }
+
+    fn describe(&self) -> String {
+        let reason = self.reason.as_deref().map(|reason| text::cut(&text::one_line(reason), REASON_SHOWN));
+        let reason = reason.filter(|reason| !reason.is_empty()).map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("the newest verdict is '{}'{reason}", self.verdict)
+    }
+}
+
+/// All verification commands of a goal passed, for one text of its objective.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified(Subject);
+
+/// What an agent's claim of completion rests on.
+#[derive(Debug, Clone, Default)]
+pub struct Basis {
+    /// The agent says that the evaluator agrees.
+    pub judged: bool,
+    /// The goal's commands ran and passed.
+    pub verified: Option<Verified>,
+    /// All verdicts on the goal, the newest first.
+    pub verdicts: Vec<Verdict>,
 }
 
 /// Who or what says that the objective is met.
@@ -62,25 +101,33 @@ impl CompletedBy {
     }
 }
 
-/// Proof for one text of one goal's objective. The fields are private: the constructors below are the only way.
+/// One text of one goal's objective.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proof {
-    by: CompletedBy,
+struct Subject {
     goal_id: String,
     objective_hash: String,
 }
 
-impl Proof {
-    fn of(goal: &Goal, by: CompletedBy) -> Self {
-        Self { by, goal_id: goal.goal_id.clone(), objective_hash: text::fingerprint(&goal.objective) }
+impl Subject {
+    fn of(goal: &Goal) -> Self {
+        Self { goal_id: goal.goal_id.clone(), objective_hash: text::fingerprint(&goal.objective) }
     }
+}
 
+/// Proof for one text of one goal's objective. The fields are private: the constructors below are the only way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    by: CompletedBy,
+    subject: Subject,
+}
+
+impl Verified {
     /// Every verification command of the goal ran and passed.
     pub fn from_evidence(goal: &Goal, evidence: &[Evidence]) -> Result<Self, Refusal> {
         let newest = |command: &String| evidence.iter().rfind(|run| run.command == *command);
         let passed = |command: &String| newest(command).is_some_and(Evidence::passed);
         match goal.verify.iter().find(|command| !passed(command)) {
-            None if !goal.verify.is_empty() => Ok(Self::of(goal, CompletedBy::Verification)),
+            None if !goal.verify.is_empty() => Ok(Self(Subject::of(goal))),
             None => Err(not_proven("the goal has no verification commands", "start a goal with --verify")),
             Some(command) => Err(not_proven(
                 &format!("`{command}` has not passed"),
@@ -88,24 +135,46 @@ impl Proof {
             )),
         }
     }
+}
 
-    /// The newest verdict says `complete`, about this goal and this text of its objective. A goal with commands needs
-    /// their proof as well.
-    pub fn from_verdict(goal: &Goal, newest: Option<&Verdict>, verified: Option<&Self>) -> Result<Self, Refusal> {
-        let hint = "let the goal-evaluator subagent judge the goal and record its verdict";
-        let verdict = newest.ok_or_else(|| not_proven("the evaluator has given no verdict on this goal", hint))?;
-        if verdict.objective_hash != text::fingerprint(&goal.objective) {
-            return Err(not_proven("the newest verdict is about an earlier text of the objective", hint));
+impl Proof {
+    fn of(goal: &Goal, by: CompletedBy) -> Self {
+        Self { by, subject: Subject::of(goal) }
+    }
+
+    /// An agent says so. In this order: the commands passed, every item has a proof, and the evaluator agrees where the
+    /// goal or the agent says that it does. A verdict against the goal stands until a newer one: the agent's word does
+    /// not override it.
+    pub fn from_agent(goal: &Goal, basis: &Basis) -> Result<Self, Refusal> {
+        let has_passed = basis.verified.as_ref().is_some_and(|verified| verified.0 == Subject::of(goal));
+        if !goal.verify.is_empty() && !has_passed {
+            return Err(not_proven("the verification commands of the goal must pass", "`/goal-verify` runs them"));
         }
-        if verdict.verdict != "complete" {
-            return Err(not_proven(&format!("the newest verdict is '{}'", verdict.verdict), hint));
+        refuse_open_items(goal)?;
+        let hash = text::fingerprint(&goal.objective);
+        let mut on_this_text = basis.verdicts.iter().filter(|verdict| verdict.objective_hash == hash).peekable();
+        let newest = on_this_text.peek().copied();
+        if basis.judged || goal.judge {
+            return match newest {
+                Some(verdict) if verdict.says_complete() => Ok(Self::of(goal, CompletedBy::Evaluator)),
+                Some(verdict) => Err(not_proven(&verdict.describe(), JUDGE_IT)),
+                None if basis.verdicts.is_empty() => {
+                    Err(not_proven("the evaluator has given no verdict on this goal", JUDGE_IT))
+                }
+                None => Err(not_proven("the newest verdict is about an earlier text of the objective", JUDGE_IT)),
+            };
         }
-        if !goal.verify.is_empty()
-            && !verified.is_some_and(|proof| proof.by == CompletedBy::Verification && proof.is_for(goal))
+        if let Some(against) = on_this_text.find(|verdict| verdict.decides()).filter(|verdict| !verdict.says_complete())
         {
-            return Self::from_worker(goal);
+            let hint = "do what is missing, then let the goal-evaluator subagent judge the goal again";
+            return Err(not_proven(&against.describe(), hint));
         }
-        Ok(Self::of(goal, CompletedBy::Evaluator))
+        let by = match newest {
+            _ if !goal.verify.is_empty() => CompletedBy::Verification,
+            Some(verdict) if verdict.says_complete() => CompletedBy::Evaluator,
+            _ => CompletedBy::SelfUpdate,
+        };
+        Ok(Self::of(goal, by))
     }
 
     /// A person says so; an agent cannot.
@@ -114,14 +183,6 @@ impl Proof {
             Actor::User => Ok(Self::of(goal, CompletedBy::User)),
             _ => Err(not_proven("only the user can complete a goal without proof", "ask the user")),
         }
-    }
-
-    /// The worker's own word. It counts only where the goal has no verification commands.
-    pub fn from_worker(goal: &Goal) -> Result<Self, Refusal> {
-        if goal.verify.is_empty() {
-            return Ok(Self::of(goal, CompletedBy::SelfUpdate));
-        }
-        Err(not_proven("the verification commands of the goal must pass", "`/goal-verify` runs them"))
     }
 
     /// The run that pursues the goal completed: its rule held. The rule of a goal with commands runs them.
@@ -136,8 +197,22 @@ impl Proof {
 
     /// Whether this is about the goal as it stands.
     pub(super) fn is_for(&self, goal: &Goal) -> bool {
-        self.goal_id == goal.goal_id && self.objective_hash == text::fingerprint(&goal.objective)
+        self.subject == Subject::of(goal)
     }
+}
+
+/// Refuses a goal with open items, and names them.
+fn refuse_open_items(goal: &Goal) -> Result<(), Refusal> {
+    let open: Vec<String> =
+        goal.open_items().map(|(number, item)| format!("{number}. {}", text::cut(&item.text, 80))).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let more = open.len().saturating_sub(OPEN_SHOWN);
+    let shown = open.into_iter().take(OPEN_SHOWN).collect::<Vec<_>>().join("; ");
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    let hint = "prove them: update_goal with items [{\"item\": 1, \"proof\": \"what shows it\"}]";
+    Err(not_proven(&format!("items without a proof: {shown}{more}"), hint))
 }
 
 fn not_proven(message: &str, hint: &str) -> Refusal {
@@ -145,169 +220,4 @@ fn not_proven(message: &str, hint: &str) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::goal::change::{complete, edit};
-    use crate::testing::{START, goal};
-
-    const CHECKS: [&str; 2] = ["cargo test", "cargo clippy"];
-
-    fn checked_goal() -> Goal {
-        Goal { verify: CHECKS.map(str::to_owned).to_vec(), ..goal() }
-    }
-
-    fn ended(command: &str, exit_code: Option<i32>) -> Evidence {
-        Evidence {
-            command: command.to_owned(),
-            exit_code,
-            timed_out: exit_code.is_none(),
-            duration_ms: 1,
-            output_sha256: String::new(),
-            output_tail: String::new(),
-            git_commit: None,
-            git_dirty: None,
-            created_at_ms: START,
-        }
-    }
-
-    fn all_passed() -> [Evidence; 2] {
-        CHECKS.map(|command| ended(command, Some(0)))
-    }
-
-    fn verdict(goal: &Goal, verdict: &str) -> Verdict {
-        Verdict { verdict: verdict.to_owned(), objective_hash: text::fingerprint(&goal.objective) }
-    }
-
-    /// The message and the hint of a refused proof.
-    fn refusal(result: Result<Proof, Refusal>) -> (String, String) {
-        match result {
-            Err(Refusal::NotProven { message, hint }) => (message, hint),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn evidence_proves_a_goal_only_if_every_command_passed() {
-        let goal = checked_goal();
-        assert_eq!(Proof::from_evidence(&goal, &all_passed()).unwrap().by(), CompletedBy::Verification);
-        let [first, second] = all_passed();
-        for (evidence, named) in [
-            (vec![], CHECKS[0]),
-            (vec![first.clone()], CHECKS[1]),
-            (vec![second.clone()], CHECKS[0]),
-            (vec![first.clone(), ended(CHECKS[1], Some(1))], CHECKS[1]),
-            (vec![first.clone(), ended(CHECKS[1], None)], CHECKS[1]),
-            (vec![first.clone(), ended("cargo clippy --fix", Some(0))], CHECKS[1]),
-            (vec![first.clone(), first], CHECKS[1]),
-        ] {
-            let (message, hint) = refusal(Proof::from_evidence(&goal, &evidence));
-            assert_eq!(message, format!("`{named}` has not passed"), "{evidence:?}");
-            assert!(hint.contains("`/goal-verify`"), "{hint}");
-        }
-    }
-
-    #[test]
-    fn evidence_proves_nothing_for_a_goal_without_commands() {
-        for evidence in [&[][..], &all_passed()[..]] {
-            let (message, _) = refusal(Proof::from_evidence(&goal(), evidence));
-            assert_eq!(message, "the goal has no verification commands");
-        }
-    }
-
-    #[test]
-    fn a_verdict_must_exist_say_complete_and_be_about_this_text() {
-        let goal = goal();
-        let complete = verdict(&goal, "complete");
-        assert_eq!(Proof::from_verdict(&goal, Some(&complete), None).unwrap().by(), CompletedBy::Evaluator);
-        let edited = edit(&goal, "Other".into(), START).unwrap().goal;
-        for (goal, newest, expected) in [
-            (&goal, None, "the evaluator has given no verdict on this goal"),
-            (&goal, Some(verdict(&goal, "incomplete")), "the newest verdict is 'incomplete'"),
-            (&goal, Some(verdict(&goal, "")), "the newest verdict is ''"),
-            (&goal, Some(verdict(&goal, "Complete")), "the newest verdict is 'Complete'"),
-            (&edited, Some(complete), "the newest verdict is about an earlier text of the objective"),
-        ] {
-            let (message, hint) = refusal(Proof::from_verdict(goal, newest.as_ref(), None));
-            assert_eq!(message, expected);
-            assert!(hint.contains("goal-evaluator"), "{hint}");
-        }
-    }
-
-    #[test]
-    fn a_verdict_on_a_goal_with_commands_needs_their_proof() {
-        let goal = checked_goal();
-        let newest = verdict(&goal, "complete");
-        let verified = Proof::from_evidence(&goal, &all_passed()).unwrap();
-        assert_eq!(Proof::from_verdict(&goal, Some(&newest), Some(&verified)).unwrap().by(), CompletedBy::Evaluator);
-        let of_other = Proof::from_evidence(&checked_goal(), &all_passed()).unwrap();
-        for verified in [None, Some(&of_other)] {
-            let (message, _) = refusal(Proof::from_verdict(&goal, Some(&newest), verified));
-            assert_eq!(message, "the verification commands of the goal must pass");
-        }
-        // Passed commands do not replace the verdict.
-        let incomplete = verdict(&goal, "incomplete");
-        refusal(Proof::from_verdict(&goal, Some(&incomplete), Some(&verified)));
-        refusal(Proof::from_verdict(&goal, None, Some(&verified)));
-    }
-
-    #[test]
-    fn only_the_user_completes_a_goal_without_proof() {
-        for goal in [goal(), checked_goal()] {
-            assert_eq!(Proof::from_user(&goal, Actor::User).unwrap().by(), CompletedBy::User);
-            for actor in [Actor::Worker, Actor::Evaluator, Actor::Steadfast] {
-                let (message, hint) = refusal(Proof::from_user(&goal, actor));
-                assert_eq!(message, "only the user can complete a goal without proof", "{actor}");
-                assert_eq!(hint, "ask the user", "{actor}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_worker_cannot_complete_a_goal_with_commands_by_its_word() {
-        assert_eq!(Proof::from_worker(&goal()).unwrap().by(), CompletedBy::SelfUpdate);
-        let (message, hint) = refusal(Proof::from_worker(&checked_goal()));
-        assert_eq!(message, "the verification commands of the goal must pass");
-        assert!(hint.contains("`/goal-verify`"), "{hint}");
-    }
-
-    #[test]
-    fn a_run_proves_a_goal_with_commands_by_them() {
-        assert_eq!(Proof::from_run(&goal()).by(), CompletedBy::SelfUpdate);
-        assert_eq!(Proof::from_run(&checked_goal()).by(), CompletedBy::Verification);
-    }
-
-    #[test]
-    fn a_proof_completes_only_its_own_goal_and_text() {
-        let (plain, checked) = (goal(), checked_goal());
-        let verified = Proof::from_evidence(&checked, &all_passed()).unwrap();
-        let judged = Proof::from_verdict(&checked, Some(&verdict(&checked, "complete")), Some(&verified)).unwrap();
-        let cases = [
-            (&plain, Proof::from_worker(&plain).unwrap()),
-            (&plain, Proof::from_user(&plain, Actor::User).unwrap()),
-            (&plain, Proof::from_run(&plain)),
-            (&checked, verified),
-            (&checked, judged),
-        ];
-        for (goal, proof) in cases {
-            assert!(complete(goal, &proof, START).is_ok(), "{proof:?}");
-            let edited = edit(goal, "Other".into(), START).unwrap().goal;
-            // The same objective and session, started again.
-            let other = Goal { goal_id: "other".into(), ..goal.clone() };
-            for unproven in [edited, other] {
-                let refused = complete(&unproven, &proof, START).unwrap_err();
-                let expected = "the proof is for another goal, or for an earlier text of the objective";
-                assert_eq!(refused.to_string(), expected, "{proof:?}");
-                assert_eq!(refused.hint(), "prove the goal again");
-            }
-        }
-    }
-
-    #[test]
-    fn a_proof_stays_good_while_the_text_is_the_same() {
-        let goal = goal();
-        let proof = Proof::from_worker(&goal).unwrap();
-        let edited = edit(&goal, "Other".into(), START).unwrap().goal;
-        let restored = edit(&edited, goal.objective, START).unwrap().goal;
-        assert!(complete(&restored, &proof, START).is_ok());
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@ use strum::IntoEnumIterator as _;
 
 use super::*;
 use crate::goal::change;
-use crate::goal::proof::Proof;
+use crate::goal::proof::{Basis, Proof};
 use crate::testing::{START, goal};
 
 fn message(before: &Goal, change: &change::Change, actor: Actor) -> Option<Message> {
@@ -18,7 +18,7 @@ fn paused(goal: &Goal, reason: PausedReason) -> change::Change {
 fn ends_and_stops_are_reported_unless_a_person_caused_them() {
     let goal = goal();
     let kind_of = |change: &change::Change, actor| message(&goal, change, actor).map(|message| message.kind);
-    let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START).unwrap();
+    let done = change::complete(&goal, &Proof::from_agent(&goal, &Basis::default()).unwrap(), START).unwrap();
     assert_eq!(kind_of(&done, Actor::Worker), Some(MessageKind::Complete));
     assert_eq!(kind_of(&done, Actor::User), None);
     let blocked = change::block(&goal, "no key", START).unwrap();
@@ -42,7 +42,7 @@ fn a_message_says_why_and_what_to_type() {
         let message = message(before, change, Actor::Worker).unwrap();
         format!("{}\n{}", message.title, message.body)
     };
-    let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START).unwrap();
+    let done = change::complete(&goal, &Proof::from_agent(&goal, &Basis::default()).unwrap(), START).unwrap();
     assert_eq!(said(&goal, &done), "Goal complete (unverified)\nAll tests pass …\nsteadfast goal status --session s-1");
     let blocked = change::block(&goal, "no key\nfor the registry", START).unwrap();
     assert_eq!(
@@ -105,7 +105,7 @@ fn hostile_text_stays_short_and_printable_and_loses_its_secrets() {
 #[test]
 fn a_goal_of_a_run_is_reported_by_its_run() {
     let goal = Goal { session_id: name::of_goal("0190f3c2-5e1a"), ..goal() };
-    let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START).unwrap();
+    let done = change::complete(&goal, &Proof::from_agent(&goal, &Basis::default()).unwrap(), START).unwrap();
     assert_eq!(message(&goal, &done, Actor::Steadfast), None);
 }
 

@@ -1,6 +1,6 @@
 //! The event log of goals: every transition and every accounting pass, its actor, and a payload.
 
-use rusqlite::{Row, params};
+use rusqlite::{Row, params, params_from_iter};
 use serde_json::{Value, json};
 
 use super::Origin;
@@ -78,6 +78,20 @@ impl Db<'_> {
         };
         let newest = format!("SELECT * FROM goal_events WHERE {condition} ORDER BY id DESC LIMIT ?2");
         self.all(&format!("SELECT * FROM ({newest}) ORDER BY id"), params![key, limit(most)], read_event)
+    }
+
+    /// The events of some kinds, in the order they happened.
+    pub fn events_of_kinds(self, goal_id: &str, kinds: &[EventKind]) -> Result<Vec<EventRow>, StoreError> {
+        let names: Vec<&str> = kinds.iter().map(|kind| (*kind).into()).collect();
+        let places = vec!["?"; names.len()].join(", ");
+        let sql = format!("SELECT * FROM goal_events WHERE goal_id = ? AND event_type IN ({places}) ORDER BY id");
+        self.all(&sql, params_from_iter(std::iter::once(goal_id).chain(names)), read_event)
+    }
+
+    /// The events that changed the status of a goal, in the order they happened.
+    pub fn status_changes(self, goal_id: &str) -> Result<Vec<EventRow>, StoreError> {
+        let sql = "SELECT * FROM goal_events WHERE goal_id = ?1 AND status_before IS NOT status_after ORDER BY id";
+        self.all(sql, [goal_id], read_event)
     }
 
     /// The newest event of one kind.

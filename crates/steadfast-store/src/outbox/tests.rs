@@ -1,7 +1,7 @@
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::change;
-use steadfast_model::goal::proof::Proof;
+use steadfast_model::goal::proof::{Basis, Proof};
 use steadfast_model::outbox::delivery::{Channel, Delivery, Ending, LEASE};
 use steadfast_model::outbox::{Message, MessageKind};
 
@@ -11,7 +11,7 @@ use crate::testing::{START, WORKER, World};
 fn finished() -> World {
     let mut world = World::new();
     let goal = world.add_goal(Budget::default(), START);
-    let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START + 1).unwrap();
+    let done = change::complete(&goal, &Proof::from_agent(&goal, &Basis::default()).unwrap(), START + 1).unwrap();
     world.store.write(|db| db.save(&goal, done, WORKER)).unwrap();
     world
 }
@@ -51,7 +51,7 @@ fn a_message_is_written_with_its_change_and_taken_once() {
 fn a_change_that_is_rolled_back_leaves_no_message() {
     let mut world = World::new();
     let goal = world.add_goal(Budget::default(), START);
-    let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START + 1).unwrap();
+    let done = change::complete(&goal, &Proof::from_agent(&goal, &Basis::default()).unwrap(), START + 1).unwrap();
     let failed = world.store.write(|db| {
         db.save(&goal, done, WORKER)?;
         Err::<(), _>(crate::StoreError::Stale)

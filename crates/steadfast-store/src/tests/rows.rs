@@ -6,7 +6,7 @@ use super::*;
 use crate::testing::{HOOK, USER};
 use steadfast_model::goal::budget::{Budget, BudgetProfile, BudgetSource};
 use steadfast_model::goal::change::{self, Change, Span};
-use steadfast_model::goal::proof::Proof;
+use steadfast_model::goal::proof::{Basis, Proof};
 use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
 use steadfast_model::limit::{Axis, Limits};
@@ -117,7 +117,7 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
 fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
     let mut world = World::new();
     let seen = insert(&mut world, &goal());
-    let winner = change::complete(&seen, &Proof::from_worker(&seen).unwrap(), START + 5).unwrap();
+    let winner = change::complete(&seen, &Proof::from_agent(&seen, &Basis::default()).unwrap(), START + 5).unwrap();
     let completed = save(&mut world, &seen, winner).unwrap();
     let events = world.event_kinds();
 

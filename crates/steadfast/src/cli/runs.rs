@@ -277,6 +277,9 @@ pub(crate) struct RunArgs {
     /// Command that must exit 0 at the end (repeatable)
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
+    /// Wait for your `goal complete` at the end
+    #[arg(long)]
+    pub(crate) sign_off: bool,
     /// Maximum number of iterations [default: the budget profile's, else 25]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,

@@ -2,6 +2,7 @@
 
 mod history;
 mod queue;
+mod report;
 mod starting;
 mod stop_all;
 
@@ -72,7 +73,10 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandRe
     let directory = std::env::current_dir()?;
     let origin = Origin { actor: super::caller(), place: "cli" };
     let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now() };
-    let only_reads = matches!(arguments.verb, GoalVerb::Status { .. } | GoalVerb::History(_) | GoalVerb::Cleanup(_));
+    let only_reads = matches!(
+        arguments.verb,
+        GoalVerb::Status { .. } | GoalVerb::Report { .. } | GoalVerb::History(_) | GoalVerb::Cleanup(_)
+    );
     let done = run(&context, arguments)?;
     // The client may be closed, or have no hook that waits for this moment.
     if !only_reads && done.goal.as_ref().is_some_and(|goal| goal.status.is_live() && goal.wake_at_ms.is_some()) {
@@ -109,6 +113,7 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
         GoalVerb::Adopt { native: true, .. } => starting::adopt_native(open()?),
         GoalVerb::Adopt { goal, .. } => open()?.adopt(&goal.unwrap_or_default()),
         GoalVerb::Verify => open()?.verify(),
+        GoalVerb::Report { goal, md } => report::report(context, session, goal.as_deref(), md),
         GoalVerb::History(history) => history::history(context, session, &history),
         GoalVerb::Cleanup(cleanup) => history::cleanup(context, &cleanup),
     }

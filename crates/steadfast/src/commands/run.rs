@@ -11,10 +11,11 @@ use steadfast_model::limit::Axis;
 use steadfast_model::prompt;
 use steadfast_model::run::{AgentPlan, Plan, Rule, RunKind, RunLimits, RunPurpose, StagePlan, name};
 use steadfast_store::Origin;
+use steadfast_system::config::Completion;
 
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::RunArgs;
-use crate::error::CliError;
+use crate::error::{CliError, code};
 use crate::output::CommandResult;
 
 /// What an agent prints when it is done, if there are no `--verify` commands.
@@ -26,6 +27,11 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
     runs::check_commands(&arguments.verify)?;
     let actor = super::caller();
     super::goal::refuse_agents_checks(actor, &arguments.verify, "the user can start it in their own terminal")?;
+    let needs_judge = context.paths.config.goal.completion == Completion::Evaluator;
+    if needs_judge && arguments.verify.is_empty() && !arguments.sign_off {
+        let message = "config.toml asks for the evaluator ([goal] completion), and a run has none";
+        return Err(CliError::new(code::USAGE, message, "add --verify CMD or --sign-off"));
+    }
     let mut budget = arguments.limits.budget(&objective, context.now)?;
     let overrides = Overrides { max: arguments.max, limits: budget.limits, ..runs::agent_overrides(&arguments.agent)? };
     let run_id = uuid::Uuid::new_v4().to_string();
@@ -34,7 +40,13 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
     let host = plan.stages.first().map(|stage| goal_link::host_of(&stage.agent.kind)).unwrap_or_default();
     let place =
         Place { session_id: name::of_goal(&run_id), host, project_dir: Some(context.project_dir()), transcript: None };
-    let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone(), ..NewGoal::default() };
+    let new_goal = NewGoal {
+        objective,
+        budget,
+        verify: arguments.verify.clone(),
+        sign_off: arguments.sign_off,
+        ..NewGoal::default()
+    };
     let new = NewRun {
         run_id,
         planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },

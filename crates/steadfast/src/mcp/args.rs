@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::budget::{Budget, BudgetSource};
+use steadfast_model::goal::item::ITEMS_MAX;
 use steadfast_model::goal::wait::{Condition, WaitRequest};
 use steadfast_model::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use steadfast_model::limit::{Axis, Limits};
@@ -55,12 +56,21 @@ enum ProfileName {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpdateGoal {
-    pub(super) status: NewStatus,
+    pub(super) status: Option<NewStatus>,
+    items: Option<Vec<ItemProof>>,
     pub(super) goal_id: Option<String>,
     /// Default `self_update`: your own audit
     pub(super) completed_by: Option<Judge>,
     /// The obstacle and what would remove it
     blocked_reason: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+struct ItemProof {
+    item: i64,
+    proof: String,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -226,9 +236,28 @@ impl CreateGoal {
 }
 
 impl UpdateGoal {
+    pub(super) fn has_items(&self) -> bool {
+        self.items.is_some()
+    }
+
+    /// The proofs of items with their numbers.
+    pub(super) fn proofs(&self) -> Result<Vec<(i64, String)>, ToolError> {
+        let items = self.items.as_deref().unwrap_or_default();
+        if items.is_empty() {
+            return Err(wrong("set `status` or `items`"));
+        }
+        if items.len() > ITEMS_MAX {
+            return Err(wrong(format!("`items` has {} entries; the maximum is {ITEMS_MAX}", items.len())));
+        }
+        Ok(items.iter().map(|item| (item.item, item.proof.clone())).collect())
+    }
+
     pub(super) fn blocked_reason(&self) -> Result<&str, ToolError> {
         if self.completed_by.is_some() {
             return Err(wrong("`completed_by` is only allowed with the status `complete`"));
+        }
+        if self.items.is_some() {
+            return Err(wrong("`items` is not allowed with the status `blocked`"));
         }
         let reason = self.blocked_reason.as_deref().map(str::trim).unwrap_or_default();
         if reason.is_empty() {

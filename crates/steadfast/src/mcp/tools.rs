@@ -11,8 +11,9 @@ use steadfast_app::action::{self, ActionError, Claim, Place};
 use steadfast_app::overview;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::proof::CompletedBy;
-use steadfast_model::goal::{Actor, Goal, change};
+use steadfast_model::goal::{Actor, Goal, NewGoal, change};
 use steadfast_store::{Store, StoreError};
+use steadfast_system::config::Completion;
 use steadfast_system::{env_vars, process};
 
 use super::caller::{self, CallMeta, ToolCaller};
@@ -64,7 +65,8 @@ const TOOLS: [ToolSpec; 9] = [
         "Starts a goal, only when the user explicitly asks for one. Set limits only if the user named them."),
     tool!("update_goal", Changes, update_goal, args::UpdateGoal =>
         "Ends the work. `complete`: every requirement is proven met; the user's verification commands run first and \
-        must pass. `blocked`: an obstacle of three turns that only the user or the outside can remove."),
+        must pass. `blocked`: an obstacle of three turns that only the user or the outside can remove. `items`: proofs \
+        of the goal's items."),
     tool!("record_verdict", Changes, record_verdict, args::RecordVerdict =>
         "Records a verdict on the current objective; only for the goal-evaluator subagent."),
     tool!("update_objective", Changes, update_objective, args::UpdateObjective =>
@@ -120,7 +122,16 @@ fn shorten(property: &mut Value) {
     let Some(fields) = property.as_object_mut() else {
         return;
     };
-    fields.remove("format");
+    for noise in ["format", "required", "additionalProperties"] {
+        fields.remove(noise);
+    }
+    for inside in ["items", "properties"] {
+        match (inside, fields.get_mut(inside)) {
+            ("items", Some(entries)) => shorten(entries),
+            (_, Some(Value::Object(properties))) => properties.values_mut().for_each(shorten),
+            _ => {}
+        }
+    }
     // An optional argument is one that is not required.
     if let Some([kind, Value::String(null)]) = fields.get("type").and_then(Value::as_array).map(Vec::as_slice)
         && null == "null"
@@ -143,7 +154,8 @@ fn get_goal(handle: &StoreHandle, _arguments: &args::GetGoal, call: &CallMeta) -
 }
 
 fn create_goal(handle: &StoreHandle, arguments: &args::CreateGoal, call: &CallMeta) -> ToolResult {
-    let new = arguments.new_goal()?;
+    let judge = handle.paths.config.goal.completion == Completion::Evaluator;
+    let new = NewGoal { judge, ..arguments.new_goal()? };
     if process::is_inside_run() {
         let hint = "do this iteration's work and write its result; the run decides what comes next";
         return Err(ToolError::new("this session is an iteration of a run and cannot have its own goal", hint));
@@ -157,14 +169,28 @@ fn create_goal(handle: &StoreHandle, arguments: &args::CreateGoal, call: &CallMe
 }
 
 fn update_goal(handle: &StoreHandle, arguments: &args::UpdateGoal, call: &CallMeta) -> ToolResult {
+    let caller = || caller::find(handle, call);
     match arguments.status {
-        args::NewStatus::Complete => complete(handle, arguments, &caller::find(handle, call)?),
-        args::NewStatus::Blocked => {
+        Some(args::NewStatus::Complete) => {
+            let caller = caller()?;
+            if arguments.has_items() {
+                prove_items(handle, arguments, &caller)?;
+            }
+            complete(handle, arguments, &caller)
+        }
+        Some(args::NewStatus::Blocked) => {
             let reason = arguments.blocked_reason()?;
             let change = |goal: &Goal, now| change::block(goal, reason, now);
-            change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change)
+            change_goal(handle, &caller()?, arguments.goal_id.as_deref(), change)
         }
+        None => prove_items(handle, arguments, &caller()?),
     }
+}
+
+fn prove_items(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCaller) -> ToolResult {
+    let proofs = arguments.proofs()?;
+    let change = |goal: &Goal, now| change::prove_items(goal, &proofs, now);
+    change_goal(handle, caller, arguments.goal_id.as_deref(), change)
 }
 
 fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCaller) -> ToolResult {
@@ -180,11 +206,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
         outbox::send(&handle.paths, &mut store, Audience::Away);
         Some(verified?.0)
     };
-    let claim = match (arguments.completed_by.unwrap_or(args::Judge::SelfUpdate), verified) {
-        (args::Judge::Evaluator, verified) => Claim::Evaluator { verified },
-        (args::Judge::SelfUpdate, Some(proof)) => Claim::Verified(proof),
-        (args::Judge::SelfUpdate, None) => Claim::Worker,
-    };
+    let claim = Claim::Agent { judged: arguments.completed_by == Some(args::Judge::Evaluator), verified };
     handle.store(|store| {
         let now = clock::now();
         let goal = action::complete(store, &caller.session_id, &claim, caller.origin, now)?;

@@ -24,7 +24,8 @@ fn ended_goal(queued: &[&str]) -> World {
         enqueue(&mut world.store, &place, new, USER, at(1)).unwrap();
     }
     world.write(&reply("m1", at(2), [100, 0, 0, 0]));
-    action::complete(&mut world.store, SESSION, &Claim::Worker, WORKER, at(3)).unwrap();
+    action::complete(&mut world.store, SESSION, &Claim::Agent { judged: false, verified: None }, WORKER, at(3))
+        .unwrap();
     world
 }
 

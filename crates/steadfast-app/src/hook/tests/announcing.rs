@@ -67,14 +67,36 @@ fn the_end_of_a_goal_says_who_vouches_for_it() {
     let goal = world.goal();
     let runs = goal.verify.iter().map(|command| evidence(command, Some(0), false)).collect::<Vec<_>>();
     let proof = action::add_evidence(&mut world.store, &goal, &runs, WORKER, at(5)).unwrap();
-    action::complete(&mut world.store, SESSION, &action::Claim::Verified(proof), WORKER, at(6)).unwrap();
+    action::complete(
+        &mut world.store,
+        SESSION,
+        &action::Claim::Agent { judged: false, verified: Some(proof) },
+        WORKER,
+        at(6),
+    )
+    .unwrap();
     assert_eq!(says(world.tool_done("update_goal")), "◎ goal complete: verified (cargo test, cargo clippy)");
 
     let mut world = goal_of("Say hello", &[]);
     world.change_by_worker(|goal| change::verdict(goal, "complete", None, &[], at(4)));
-    let claim = action::Claim::Evaluator { verified: None };
+    let claim = action::Claim::Agent { judged: true, verified: None };
     action::complete(&mut world.store, SESSION, &claim, WORKER, at(6)).unwrap();
     assert_eq!(says(world.tool_done("update_goal")), "◎ goal complete: judged by the evaluator");
+}
+
+#[test]
+fn a_goal_that_waits_for_the_sign_off_says_what_to_type() {
+    let mut world = goal_of("Say hello", &[]);
+    world.change_by_worker(|goal| {
+        Ok(change::Change {
+            goal: Goal { sign_off: true, ..goal.clone() },
+            events: Vec::new(),
+            span: change::Span::Keep,
+        })
+    });
+    world.complete_by_worker(at(5));
+    let shown = "◎ the agent says that the goal is done: /goal-complete signs off, /goal-resume sends it back to work";
+    assert_eq!(says(world.tool_done("update_goal")), shown);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::items::request_sign_off;
 use super::{Change, Span, pause_for};
 use crate::clock::Millis;
 use crate::goal::event::{Event, EventKind};
@@ -82,7 +83,17 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
         (RunStatus::Completed, _) if let Some(reason) = limit.and_then(Axis::paused_reason) => reason,
         (RunStatus::Completed, _) => {
             let proof = Proof::from_run(&change.goal);
+            if change.goal.sign_off {
+                if change.goal.paused_reason != Some(PausedReason::SignOff) {
+                    let asked = request_sign_off(&change.goal, proof.by(), now);
+                    change.goal = asked.goal;
+                    change.events.extend(asked.events);
+                    change.span = Span::Close;
+                }
+                return;
+            }
             change.goal.leave_active(GoalStatus::Complete, None, now);
+            change.goal.completed_by = Some(proof.by());
             change.goal.accounting_uncertain = false;
             let payload = json!({"completed_by": proof.by().to_string(), "reason": reason});
             change.events.push(Event::new(proof.by().event_kind(), payload));

@@ -6,7 +6,7 @@ use strum::IntoEnumIterator as _;
 use super::*;
 use crate::goal::Actor;
 use crate::goal::budget::{Budget, BudgetSource};
-use crate::goal::proof::{Evidence, Verdict};
+use crate::goal::proof::{Basis, Evidence, Verdict, Verified};
 use crate::goal::turn::{self, Charge, TurnEnd};
 use crate::limit::Limits;
 use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_with, goal_within};
@@ -50,12 +50,13 @@ fn outcome(before: &Goal, result: &Result<Change, Refusal>) -> String {
 }
 
 fn by_self(goal: &Goal) -> Proof {
-    Proof::from_worker(goal).unwrap()
+    Proof::from_agent(goal, &Basis::default()).unwrap()
 }
 
 fn by_evaluator(goal: &Goal) -> Proof {
-    let verdict = Verdict { verdict: "complete".into(), objective_hash: text::fingerprint(&goal.objective) };
-    Proof::from_verdict(goal, Some(&verdict), None).unwrap()
+    let objective_hash = text::fingerprint(&goal.objective);
+    let verdict = Verdict { verdict: "complete".into(), reason: None, objective_hash };
+    Proof::from_agent(goal, &Basis { verdicts: vec![verdict], ..Basis::default() }).unwrap()
 }
 
 /// The goal has no verification commands, so the proof is made as if it had one.
@@ -72,7 +73,9 @@ fn by_checks(goal: &Goal) -> Proof {
         git_dirty: None,
         created_at_ms: START,
     };
-    Proof::from_evidence(&Goal { verify: vec![command], ..goal.clone() }, &[run]).unwrap()
+    let checked = Goal { verify: vec![command], ..goal.clone() };
+    let verified = Verified::from_evidence(&checked, &[run]).ok();
+    Proof::from_agent(&checked, &Basis { verified, ..Basis::default() }).unwrap()
 }
 
 fn by_user(goal: &Goal) -> Proof {
@@ -101,6 +104,7 @@ fn every_verb_from_every_state_leads_to_the_specified_state() {
     const RUN: &str = "active Open";
     const GIVE_UP: &str = "abandoned Close";
     const DONE: &str = "complete Keep";
+    const SAID: &str = "complete (unverified) Keep";
     const CLOSED: &str = "complete Close";
     // pause, resume, abandon, edit, block, complete by self, evaluator, checks, user; reconcile, verdict
     let paused = ["no", RUN, GIVE_UP, "same", "no", "no", "no", "no", CLOSED, "no", "same"];
@@ -109,7 +113,7 @@ fn every_verb_from_every_state_leads_to_the_specified_state() {
     for before in all_states() {
         let expected = match (before.status, before.paused_reason) {
             (GoalStatus::Active, _) => {
-                [PAUSE, "no", GIVE_UP, "same", "blocked Keep", DONE, DONE, DONE, CLOSED, "no", "same"]
+                [PAUSE, "no", GIVE_UP, "same", "blocked Keep", SAID, DONE, DONE, CLOSED, "no", "same"]
             }
             (GoalStatus::Blocked, _) => paused,
             (GoalStatus::BudgetLimited, _) => {
@@ -211,6 +215,9 @@ fn completion_records_who_confirmed_it_and_the_previous_status() {
         let goal = goal();
         let change = complete(&goal, &prove(&goal), NOW).unwrap();
         assert_eq!(change.events, [Event::new(kind.parse().unwrap(), json!({"completed_by": name}))]);
+        assert_eq!(change.goal.completed_by, Some(name.parse().unwrap()));
+        let state = if name == "self_update" { "complete (unverified)" } else { "complete" };
+        assert_eq!((change.goal.state().as_str(), change.goal.is_verified()), (state, name != "self_update"));
     }
     let uncertain = Goal { accounting_uncertain: true, ..paused(PausedReason::AccountingError) };
     let change = complete(&uncertain, &by_evaluator(&uncertain), NOW).unwrap();
@@ -264,6 +271,7 @@ fn reconciling_a_flagged_goal_does_not_undo_a_users_pause() {
 }
 
 mod extending;
+mod items;
 mod sequences;
 mod sessions;
 mod waiting;

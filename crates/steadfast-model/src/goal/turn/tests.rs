@@ -3,7 +3,7 @@
 use super::*;
 use crate::goal::Actor;
 use crate::goal::change::{complete, extend, pause};
-use crate::goal::proof::Proof;
+use crate::goal::proof::{Basis, Proof};
 use crate::limit::Limits;
 use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_with};
 
@@ -207,7 +207,7 @@ fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
     assert_eq!(change.goal, expected);
     assert_eq!(charge(&expected, Charge::default(), NOW), None, "nothing new, nothing written");
     let goal = goal();
-    let done = complete(&goal, &Proof::from_worker(&goal).unwrap(), NOW).unwrap().goal;
+    let done = complete(&goal, &Proof::from_agent(&goal, &Basis::default()).unwrap(), NOW).unwrap().goal;
     assert_eq!(charged(&done, 1_000_000).status, GoalStatus::Complete);
 }
 

@@ -36,9 +36,9 @@ pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, argument
         .iter()
         .map(|view| {
             format!(
-                "{}  {:<14}  {:>9} tokens  {:>8}  {}\n    {}",
+                "{}  {:<21}  {:>9} tokens  {:>8}  {}\n    {}",
                 view.goal_id.get(..8).unwrap_or(&view.goal_id),
-                view.status.to_string(),
+                view.state(),
                 text::short_number(view.total_tokens),
                 text::duration(view.active_seconds),
                 clock::to_local(view.created_at_ms),

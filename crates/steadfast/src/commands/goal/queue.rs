@@ -7,7 +7,7 @@ use steadfast_model::goal::{Goal, NewGoal};
 use steadfast_model::text;
 use steadfast_store::{QueuedGoal, Store};
 
-use super::{CommandContext, GoalOutput, GoalResult, SessionGoal};
+use super::{CommandContext, GoalOutput, GoalResult, SessionGoal, starting};
 use crate::cli::QueueVerb;
 use crate::output::CommandOutput;
 
@@ -39,7 +39,7 @@ pub(super) fn enqueue(context: &CommandContext<'_>, store: &mut Store, place: &P
     let entries = queue::entries(store.read(), &place.session_id)?;
     let json = with_queue(json!({"goal": view}), &entries);
     let Some(number) = number else {
-        let text = format!("◎ Goal started: {objective}\nlimits: {limits}\nnext: {}", view.next);
+        let text = starting::started_text(&goal, &view);
         return Ok(GoalOutput { goal: Some(goal), ..answer(text, json) });
     };
     let waits_for = text::headline(&goal.objective, 80);

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use steadfast_app::overview::GoalView;
 use steadfast_app::{action, native, session};
 use steadfast_engine::foreground;
 use steadfast_hosts::adapter;
@@ -10,12 +11,13 @@ use steadfast_hosts::headless::ResumeRequest;
 use steadfast_model::goal::{self, Actor, Goal, GoalStatus, NewGoal};
 use steadfast_model::{clock, prompt, text};
 use steadfast_store::Store;
+use steadfast_system::config::Completion;
 
 use super::{
     BUDGET_SPENT, CommandContext, GoalOutput, GoalResult, SessionGoal, find_place, queue, refuse_above_shared_cap,
     refuse_foreign_session,
 };
-use crate::cli::StartArgs;
+use crate::cli::{DoneArgs, StartArgs};
 use crate::commands::runs::check_commands;
 use crate::error::{CliError, code};
 use crate::programs;
@@ -26,6 +28,9 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     check_commands(&arguments.verify)?;
     let hint = "ask the user to type /goal-start \"OBJECTIVE\" --verify CMD";
     refuse_agents_checks(context.origin.actor, &arguments.verify, hint)?;
+    refuse_agents_items(context.origin.actor, &arguments.done)?;
+    let DoneArgs { judge, sign_off, .. } = arguments.done;
+    let items = arguments.done.items(&context.directory)?;
     // Find the session first: an unknown session must not leave an empty store behind.
     let known = Store::open_if_there(&context.paths.store)?;
     if known.is_none() && context.place.is_none() {
@@ -37,19 +42,30 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     };
     let place = find_place(context, &store, flag)?;
     refuse_foreign_session(context, &place)?;
-    let new = NewGoal { objective, budget, verify: arguments.verify, ..NewGoal::default() };
+    let judge = judge || context.paths.config.goal.completion == Completion::Evaluator;
+    let new = NewGoal { objective, budget, verify: arguments.verify, items, judge, sign_off };
     if arguments.queue {
         return queue::enqueue(context, &mut store, &place, new);
     }
     let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
     let view = context.view(store.read(), &goal, context.now)?;
-    let text = format!(
-        "◎ Goal started: {}\nlimits: {}\nnext: {}",
-        text::headline(&goal.objective, 80),
-        goal.limits.describe(),
-        view.next
-    );
+    let text = started_text(&goal, &view);
     Ok(GoalOutput::new(&view, goal, text))
+}
+
+pub(super) fn started_text(goal: &Goal, view: &GoalView) -> String {
+    let done_when = view.done_when.as_ref().map(|parts| format!("done when: {parts}\n")).unwrap_or_default();
+    let (objective, limits) = (text::headline(&goal.objective, 80), goal.limits.describe());
+    format!("◎ Goal started: {objective}\nlimits: {limits}\n{done_when}next: {}", view.next)
+}
+
+/// Nor the list that its work is held against.
+fn refuse_agents_items(actor: Actor, done: &DoneArgs) -> Result<(), CliError> {
+    if actor.is_agent() && done.has_items() {
+        let hint = "ask the user to type /goal-start \"OBJECTIVE\" --item TEXT";
+        return Err(CliError::new(code::WRONG_STATE, "an agent may not choose the items of its goal", hint));
+    }
+    Ok(())
 }
 
 /// An agent must not choose the checks of its own work.
@@ -67,7 +83,8 @@ pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> GoalResult {
         let hint = "type `/goal OBJECTIVE` in the agent to set one, or start a durable one with `/goal-start`";
         return Err(CliError::new(code::NOT_FOUND, "the agent's own goal feature has no active goal here", hint));
     };
-    let new = NewGoal { objective: goal::objective(&objective)?, ..NewGoal::default() };
+    let judge = context.paths.config.goal.completion == Completion::Evaluator;
+    let new = NewGoal { objective: goal::objective(&objective)?, judge, ..NewGoal::default() };
     let goal = action::start(store, place, new, context.origin, context.now)?;
     let view = context.view(store.read(), &goal, context.now)?;
     let text = format!(

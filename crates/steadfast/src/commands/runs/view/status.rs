@@ -2,6 +2,7 @@
 
 use steadfast_app::overview::runs::{BranchView, IterationView, RunDetail, RunFacts, StageView, run_detail};
 use steadfast_engine::worktree;
+use steadfast_model::goal::PausedReason;
 use steadfast_model::run::{RunReason, RunStatus};
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, RunRow};
@@ -62,6 +63,7 @@ fn status_page(detail: &RunDetail) -> String {
             text::duration(detail.elapsed_seconds)
         ),
     ];
+    lines.extend(detail.goal.iter().filter(|_| !run.is_live).map(|goal| format!("goal: {}", goal.state)));
     lines.extend(run.pid.map(|pid| format!("engine: pid {pid}")));
     if let Some((until, why)) = detail.waiting_until.zip(detail.waiting_for).filter(|_| run.is_live) {
         lines.push(format!("waiting until {} ({})", clock::to_local(until.0), why.to_string().replace('_', " ")));
@@ -144,7 +146,10 @@ fn next_step(detail: &RunDetail) -> Option<String> {
             };
             Some(format!("{resume} {flag}"))
         }
-        RunStatus::Completed => None,
+        RunStatus::Completed => {
+            let waits = detail.goal.as_ref().filter(|goal| goal.paused_reason == Some(PausedReason::SignOff));
+            waits.map(|goal| format!("next: {}", goal.next))
+        }
         RunStatus::Failed | RunStatus::Killed | RunStatus::UnknownTermination => Some(resume),
     }
 }

@@ -1,0 +1,55 @@
+//! The flags of a new goal that say what counts as done, beside `--verify`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use steadfast_model::goal::item;
+use steadfast_system::bounded;
+
+use crate::error::{CliError, code};
+
+/// Longest file of items.
+const ITEMS_BYTES: u64 = 64 << 10;
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct DoneArgs {
+    /// What must be true at the end; the agent has to prove it (repeatable)
+    #[arg(long, value_name = "TEXT")]
+    item: Vec<String>,
+    /// Read the items from the lists of a Markdown file
+    #[arg(long, value_name = "FILE", conflicts_with = "item")]
+    items: Option<PathBuf>,
+    /// Require the evaluator's agreement
+    #[arg(long)]
+    pub(crate) judge: bool,
+    /// Wait for your `goal complete` at the end
+    #[arg(long)]
+    pub(crate) sign_off: bool,
+}
+
+impl DoneArgs {
+    pub(crate) fn has_items(&self) -> bool {
+        !self.item.is_empty() || self.items.is_some()
+    }
+
+    /// The items, checked. A relative path is relative to `directory`.
+    pub(crate) fn items(&self, directory: &Path) -> Result<Vec<String>, CliError> {
+        let given = match &self.items {
+            Some(file) => read(&directory.join(file))?,
+            None => self.item.clone(),
+        };
+        item::texts(&given).map_err(|error| CliError::new(code::USAGE, error.to_string(), error.hint()))
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<String>, CliError> {
+    let hint = "give a Markdown file of at most 64 KiB with an item per line: `- TEXT`";
+    let usage = |message: String| CliError::new(code::USAGE, message, hint);
+    let bytes = bounded::whole(file, ITEMS_BYTES).map_err(|error| usage(format!("cannot read the items: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| usage(format!("`{}` is not UTF-8 text", file.display())))?;
+    let items = item::of_markdown(&text);
+    if items.is_empty() {
+        return Err(usage(format!("`{}` has no list items", file.display())));
+    }
+    Ok(items)
+}
