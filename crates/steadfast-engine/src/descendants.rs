@@ -20,6 +20,8 @@ const FREEZE_ROUNDS: u32 = 50;
 /// KILL is repeated for processes that no look before has found.
 const KILL_ROUNDS: u32 = 20;
 const KILL_PAUSE: Duration = Duration::from_millis(10);
+/// More processes than that are not above one another; numbers that are used again could make a circle.
+const MOST_ABOVE: usize = 256;
 
 /// A process that was found: its start time distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,6 +95,16 @@ impl Descendants {
 pub(crate) fn marked(mark: &str) -> Vec<FoundProcess> {
     let own = own_pid();
     table::read().iter().filter(|entry| entry.pid != own && table::is_marked(entry, mark)).map(Into::into).collect()
+}
+
+/// The processes above this one, the nearest first. None where the system does not show parents.
+pub(crate) fn above_this_process() -> Vec<FoundProcess> {
+    let all = table::read();
+    let parent_of = |pid: i32| {
+        let parent = all.iter().find(|entry| entry.pid == pid)?.parent;
+        all.iter().find(|entry| entry.pid == parent)
+    };
+    std::iter::successors(parent_of(own_pid()), |entry| parent_of(entry.pid)).take(MOST_ABOVE).map(Into::into).collect()
 }
 
 /// Everything below this process. None where the system does not show parents.

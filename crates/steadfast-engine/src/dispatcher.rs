@@ -4,6 +4,7 @@
 
 mod inputs;
 mod interruptions;
+mod spending;
 mod starting;
 mod threads;
 
@@ -14,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use steadfast_model::clock::{self, Millis};
+use steadfast_model::limit::Spend;
 use steadfast_model::run::machine::{self, ReopenError};
 use steadfast_model::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
@@ -23,6 +25,7 @@ use steadfast_store::{Store, StoreError};
 use steadfast_system::config::Config;
 use steadfast_system::process::ProcessId;
 
+use self::spending::Looks;
 use crate::attempt::{Attempt, RunKey};
 use crate::lock::{LOCK_HINT, RunLock};
 use crate::observer::{Observer, Observers, SavedStep};
@@ -84,6 +87,11 @@ enum EngineMessage {
         id: AttemptId,
         facts: Vec<steadfast_model::run::Checked>,
     },
+    /// What the running attempts used so far, in all.
+    Using {
+        ids: Vec<AttemptId>,
+        used: Spend,
+    },
     /// A message for the user.
     Note(String),
     Signal,
@@ -131,6 +139,7 @@ pub fn drive(
         is_over: false,
         key: None,
         unsealed: BTreeSet::new(),
+        looks: Looks::default(),
     };
     dispatcher.record_engine(Some(ProcessId::own()))?;
     dispatcher.load_key()?;
@@ -226,6 +235,7 @@ struct Dispatcher<'a, 'b> {
     key: Option<RunKey>,
     /// Attempts of a version whose supervisors sealed nothing.
     unsealed: BTreeSet<AttemptId>,
+    looks: Looks,
 }
 
 impl Dispatcher<'_, '_> {
@@ -241,6 +251,7 @@ impl Dispatcher<'_, '_> {
         let unfinished: Vec<AttemptId> =
             self.run.active.iter().filter(|active| active.phase == Phase::Running).map(|active| active.id).collect();
         self.check_caps(&AttemptUsage::default())?;
+        self.count_nested()?;
         self.apply(RunEvent::Started)?;
         if !self.is_over {
             for id in unfinished {
@@ -274,12 +285,14 @@ impl Dispatcher<'_, '_> {
                     crash::point(crash::Point::AttemptEnded);
                     self.waited.remove(&id);
                     self.check_caps(outcome.usage())?;
+                    self.count_nested()?;
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
                 }
                 Ok(EngineMessage::Checked { id, facts }) => {
                     crash::point(crash::Point::Checked);
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
+                Ok(EngineMessage::Using { ids, used }) => self.used_so_far(&ids, used)?,
                 Ok(EngineMessage::Signal) => self.signalled()?,
                 // A time-out: the dispatcher holds a sender itself, so the channel is never closed.
                 Err(_) => {}

@@ -14,6 +14,7 @@ pub mod foreground;
 pub mod goal_link;
 pub mod interrupt;
 pub mod lock;
+pub mod nesting;
 pub mod notify;
 pub mod observer;
 mod outage;

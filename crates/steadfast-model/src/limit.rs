@@ -4,6 +4,7 @@
 
 mod amount;
 mod cap;
+mod left;
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumCount, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};

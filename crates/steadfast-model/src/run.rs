@@ -5,6 +5,7 @@
 
 pub mod machine;
 pub mod name;
+pub mod nesting;
 mod outcome;
 mod plan;
 mod reason;
@@ -80,6 +81,11 @@ pub struct Run {
     pub closed_ms: Millis,
     pub tokens: i64,
     pub cost_micros: i64,
+    /// What runs spent that the agents of this one started. It counts to the limits.
+    #[serde(default)]
+    pub nested_tokens: i64,
+    #[serde(default)]
+    pub nested_cost_micros: i64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -221,6 +227,10 @@ pub enum RunEvent {
     StopRequested(Stopping),
     /// A cap over all goals and runs is reached. Checked before the next agent starts.
     CapReached,
+    /// What runs below this one spent so far, in all.
+    NestedSpent { tokens: i64, cost_micros: i64 },
+    /// What the running attempts used so far, in all.
+    Using { tokens: i64, cost_micros: i64 },
 }
 
 /// A row to write, in the same transaction as the new state. A committed iteration is final: there is one such row for

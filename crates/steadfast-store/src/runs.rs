@@ -2,6 +2,7 @@
 //! transaction over the version it was made from; the loser of a race gets `Stale` and writes nothing.
 
 mod history;
+mod nesting;
 mod row;
 mod usage;
 
@@ -15,6 +16,7 @@ use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping
 use steadfast_system::process::ProcessId;
 
 pub use history::IterationRow;
+pub use nesting::Nesting;
 pub use row::{RunLine, RunRow};
 pub use usage::IterationUsage;
 
@@ -147,7 +149,10 @@ impl Db<'_> {
         match record {
             Record::StageStarted { stage } | Record::StageEnded { stage, .. } => self.put_stage(run_id, run, *stage),
             Record::AttemptStarted { id } => self.add_attempt(run_id, *id, now),
-            Record::AttemptEnded { id, outcome } => self.end_attempt(run_id, *id, outcome),
+            Record::AttemptEnded { id, outcome } => {
+                self.end_attempt(run_id, *id, outcome)?;
+                self.charge_goal_of(run_id, outcome.usage(), now)
+            }
             Record::Committed { id, success, facts } => {
                 self.add_iteration(run_id, *id, success, facts, now)?;
                 self.put_stage(run_id, run, id.stage)

@@ -35,6 +35,8 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
         RunEvent::Woke => machine.advance(),
         RunEvent::StopRequested(stopping) => machine.stop_requested(stopping),
         RunEvent::CapReached => machine.run.capped = true,
+        RunEvent::NestedSpent { tokens, cost_micros } => machine.nested_spent(tokens, cost_micros),
+        RunEvent::Using { tokens, cost_micros } => machine.using(tokens, cost_micros),
     }
     machine.run.wait = machine.soonest_wait();
     if let Some(wait) = &machine.run.wait
@@ -53,16 +55,19 @@ pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<RunReason> {
     plan.limits.limits.reached(&used(run, now)).map(RunReason::from)
 }
 
-/// The time left until the wall-clock limit. An attempt gets no more than that.
+/// The time left until the wall-clock limit or the deadline. An attempt gets no more than that.
 pub fn time_left(plan: &Plan, run: &Run, now: Millis) -> Option<Millis> {
-    plan.limits.limits.get(Axis::Hours).map(|most| most.saturating_sub(open_for(run, now)).max(0))
+    let limits = &plan.limits.limits;
+    let hours = limits.get(Axis::Hours).map(|most| most.saturating_sub(open_for(run, now)));
+    let deadline = limits.get(Axis::Deadline).map(|at| at.saturating_sub(now));
+    hours.into_iter().chain(deadline).min().map(|left| left.max(0))
 }
 
-/// What a run used of its limits.
-fn used(run: &Run, now: Millis) -> Used {
+/// What a run used of its limits, with the runs that its agents started.
+pub fn used(run: &Run, now: Millis) -> Used {
     Used {
-        tokens: run.tokens,
-        cost_micros: run.cost_micros,
+        tokens: run.tokens.saturating_add(run.nested_tokens),
+        cost_micros: run.cost_micros.saturating_add(run.nested_cost_micros),
         time_ms: open_for(run, now),
         started_at_ms: run.started_at_ms,
         now_ms: now,
@@ -171,6 +176,32 @@ impl<'a> Machine<'a> {
         if self.run.cut_short && !running.is_empty() {
             self.acts.push(Act::Stop(running));
         }
+    }
+
+    /// What nested runs spent may reach a limit, so that no further attempt starts.
+    fn nested_spent(&mut self, tokens: i64, cost_micros: i64) {
+        self.run.nested_tokens = tokens.max(0);
+        self.run.nested_cost_micros = cost_micros.max(0);
+        if limit_reached(self.plan, &self.run, self.now).is_some() {
+            self.advance();
+        }
+    }
+
+    /// Stops all running attempts if what they used so far passes a budget together with what is counted. What they used
+    /// is counted when they have ended.
+    fn using(&mut self, tokens: i64, cost_micros: i64) {
+        let mut used = used(&self.run, self.now);
+        used.tokens = used.tokens.saturating_add(tokens.max(0));
+        used.cost_micros = used.cost_micros.saturating_add(cost_micros.max(0));
+        let budget = self.plan.limits.limits.reached(&used).filter(|axis| axis.is_budget());
+        let Some(axis) = budget else { return };
+        self.wind_down(RunStatus::Completed, RunReason::from(axis));
+        let running = self.run.active.iter().filter(|attempt| attempt.phase == Phase::Running);
+        let running: Vec<AttemptId> = running.map(|attempt| attempt.id).collect();
+        if !running.is_empty() {
+            self.acts.push(Act::Stop(running));
+        }
+        self.advance();
     }
 
     /// Ends the run as soon as no attempt is active. The first reason is kept.

@@ -93,7 +93,7 @@ fn start_planned(context: &RunContext, planned: Result<Planned, PlanError>, what
         },
         dry_run: how.dry_run,
     };
-    runs::start(context, &new, |_| Ok(()))
+    runs::start(context, &new, |_, _| Ok(()))
 }
 
 /// Prints all faults on stderr and returns an error that counts them.

@@ -6,6 +6,7 @@ use std::path::Path;
 use steadfast_app::action::{self, Place};
 use steadfast_engine::goal_link;
 use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
+use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::{self, NewGoal};
 use steadfast_model::limit::Axis;
 use steadfast_model::prompt;
@@ -55,7 +56,10 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
         how: if arguments.agent.detach { How::Detached } else { How::Foreground },
         dry_run: false,
     };
-    runs::start(&context, &new, |db| {
+    runs::start(&context, &new, |db, plan| {
+        // An agent gets no more than what is left above it.
+        let limits = new_goal.budget.limits.smaller(plan.limits.limits);
+        let new_goal = NewGoal { budget: Budget { limits, ..new_goal.budget }, ..new_goal };
         action::start_with(db, &place, new_goal, &[], Origin { actor, place: "run" }, context.now)?;
         Ok(())
     })

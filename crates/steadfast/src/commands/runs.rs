@@ -7,6 +7,7 @@ mod cleanup;
 mod control;
 mod driving;
 mod logs;
+mod nested;
 mod preflight;
 mod progress;
 mod starting;

@@ -111,6 +111,7 @@ fn an_agent_may_not_raise_the_limits_of_runs() {
     assert_eq!(goal_state(&world, &name), ("paused".into(), "continuation_cap".into()));
     // The user may, and an agent may start its own loops.
     assert_eq!(world.run(&["loop", "resume", "plain", "--max", "4"]).code, 0);
+    world.env.start(&["x"]);
     in_agents_shell(&world.env, &["loop", "run", "three", "own", "--agent", &agent, "--max", "2"]).succeeds();
 }
 
@@ -165,6 +166,7 @@ fn an_agent_may_resume_a_crashed_run() {
             assert_eq!(world.status("loop", &name)["status"], json!("unknown_termination"));
             assert_eq!(goal_state(&world, &name), ("paused".into(), "degraded".into()));
         }
+        world.env.start(&["x"]);
         in_agents_shell(&world.env, &["loop", "resume", &name]).succeeds();
         assert_eq!(goal_state(&world, &name).0, "complete");
     }

@@ -48,7 +48,8 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
     let most = i64::from(run.max_iterations(plan, run.stage));
     let mut after = goal.changed(now);
     after.tokens_used = run.tokens;
-    after.cost_micros = run.cost_micros;
+    after.subagent_tokens = run.nested_tokens;
+    after.cost_micros = run.cost_micros.saturating_add(run.nested_cost_micros);
     after.continuations_used = iterations;
     let planned = plan.limits.limits;
     after.limits = planned.with(Axis::Turns, most.max(iterations));
@@ -57,9 +58,9 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
         after.limits.set(axis, planned.get(axis).or(goal.limits.get(axis)));
     }
     let mut events = Vec::new();
-    let tokens = run.tokens - goal.tokens_used;
+    let tokens = after.total_tokens() - goal.total_tokens();
     if tokens != 0 || iterations > goal.continuations_used {
-        let payload = json!({"iterations": iterations, "cost_micros": run.cost_micros - goal.cost_micros});
+        let payload = json!({"iterations": iterations, "cost_micros": after.cost_micros - goal.cost_micros});
         events.push(Event { tokens_delta: Some(tokens), ..Event::new(EventKind::RunIteration, payload) });
         after.last_continuation_at_ms = Some(now);
     }

@@ -13,7 +13,7 @@ use steadfast_model::run::{RunStatus, Stopping};
 use steadfast_store::{Origin, RunRow, Store, StoreError};
 
 use super::starting::{How, launch};
-use super::{RunContext, driving, preflight, stored, view};
+use super::{RunContext, driving, nested, preflight, stored, view};
 use crate::cli::ResumeArgs;
 use crate::commands;
 use crate::error::{CliError, code};
@@ -131,6 +131,7 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
         preflight::check_rest(context, &row)?;
     }
     let row = change_limits(&mut store, row, arguments)?;
+    let row = if is_unpublished_end { row } else { nested::settle_resumed(context, &mut store, row)? };
     let how = if arguments.detach { How::Detached } else { How::Foreground };
     if is_unpublished_end {
         drop(store);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use steadfast_engine::dispatcher::{self, DriveError, Engine};
 use steadfast_engine::files::{self, Address, Holder};
 use steadfast_engine::goal_link::{self, GoalLink};
+use steadfast_engine::nesting::NestedRun;
 use steadfast_engine::observer::Observer;
 use steadfast_engine::process;
 use steadfast_engine::publish::Publisher;
@@ -37,9 +38,11 @@ pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, CliError> {
     let mut store = Store::open_existing(&paths.store)?;
     let mut publisher = Publisher::open(&paths.home, &paths.store, row)?;
     let mut goal = GoalLink::of_run(&paths.home, &paths.store, row)?;
+    let mut nested = NestedRun::of_run(&paths.store, row)?;
     let mut progress = Progress::new();
     let mut observers: Vec<&mut dyn Observer> = vec![&mut publisher];
     observers.extend(goal.as_mut().map(|goal| goal as &mut dyn Observer));
+    observers.extend(nested.as_mut().map(|nested| nested as &mut dyn Observer));
     observers.push(&mut progress);
     // Held until this process ends.
     let _address = hold_name(row)?;

@@ -10,11 +10,12 @@ use steadfast_engine::plan::dry_run::{self, Filled};
 use steadfast_engine::plan::{Overrides, Planned, agent_kind};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock;
+use steadfast_model::limit::Used;
 use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::log;
 
-use super::{RunContext, background, control, driving, preflight, trust, view};
+use super::{RunContext, background, control, driving, nested, preflight, trust, view};
 use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
@@ -39,11 +40,11 @@ pub(in crate::commands) struct NewRun {
     pub(in crate::commands) dry_run: bool,
 }
 
-/// Creates a run and drives it. `besides` writes to the store in the same transaction.
+/// Creates a run and drives it. `besides` writes to the store in the same transaction, and gets the plan as it is stored.
 pub(in crate::commands) fn start(
     context: &RunContext,
     new: &NewRun,
-    besides: impl FnOnce(Db<'_>) -> Result<(), ActionError>,
+    besides: impl FnOnce(Db<'_>, &Plan) -> Result<(), ActionError>,
 ) -> CommandResult {
     let mut plan = new.planned.plan.clone();
     plan.limits.back_off_ms = context.paths.config.runs.back_off_ms.max(0);
@@ -52,6 +53,10 @@ pub(in crate::commands) fn start(
     }
     if new.dry_run {
         return dry_run_page(new, &plan);
+    }
+    let above = nested::above(context)?;
+    if let Some(above) = &above {
+        plan.limits.limits = above.limits(plan.limits.limits, &Used::default());
     }
     if new.how == How::Tmux {
         background::refuse_taken_tmux(plan.kind, &plan.name)?;
@@ -69,7 +74,10 @@ pub(in crate::commands) fn start(
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
         let row = db.create_run(&new.run_id, &project, &plan, &run, context.now)?;
-        besides(db)?;
+        if let Some(above) = &above {
+            db.set_nesting(&new.run_id, &above.nesting)?;
+        }
+        besides(db, &plan)?;
         Ok(row)
     });
     let row = match made {

@@ -93,6 +93,7 @@ fn a_detached_run_starts_it_and_it_ends_after_the_run() {
     let text = std::fs::read_to_string(&config).unwrap() + "[watch]\nidle_seconds = 1\n";
     std::fs::write(&config, text).unwrap();
     let agent = world.agent(HELD);
+    world.run(&["goal", "start", "x", "--session", "t"]).succeeds();
     let mut command = world.env.command(&["loop", "run", "three", "--agent", &agent, "-d"]);
     command.env_remove("STEADFAST_NO_WATCH").env("CLAUDECODE", "1").env("CODEX_THREAD_ID", "t");
     finish(&mut command, b"").succeeds();
@@ -109,5 +110,6 @@ fn a_detached_run_starts_it_and_it_ends_after_the_run() {
     std::fs::write(world.in_project("go"), "").unwrap();
     assert_eq!(world.ends("loop", "three")["status"], "completed");
     assert_eq!(world.lines("tries").len(), 3);
+    world.run(&["goal", "abandon", "--session", "t"]).succeeds();
     until(|| !is_held());
 }

@@ -304,3 +304,41 @@ fn a_run_marked_as_orphaned_keeps_its_active_attempts() {
     let step = orphaned(&drive.plan, over.clone(), START + HOUR);
     assert_eq!((step.run, step.records), (over, Vec::new()), "a run that is over was seen to end");
 }
+
+#[test]
+fn a_deadline_holds_while_a_run_waits() {
+    let plan = Plan { limits: at_most(Axis::Deadline, START + MINUTE), ..loop_of(stage(Rule::FixedN, 9)) };
+    let mut drive = Drive::started(plan);
+    assert_eq!(time_left(&drive.plan, &drive.run, drive.now), Some(MINUTE));
+    let limited = failure(FailureKind::UsageLimit { until_ms: Some(START + HOUR) });
+    let did = drive.send(RunEvent::Ended { id: id("1.1.1"), outcome: limited });
+    assert_eq!(did.last().unwrap(), "wake in 60000", "at the deadline, not at the reset: {did:?}");
+    drive.wakes_after(MINUTE);
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("max_hours")));
+}
+
+#[test]
+fn what_nested_runs_spend_counts_to_the_limits() {
+    let plan = Plan { limits: at_most(Axis::Tokens, 250), ..loop_of(stage(Rule::FixedN, 9)) };
+    let mut drive = Drive::started(plan);
+    drive.ok("1.1.1");
+    assert_eq!(drive.send(RunEvent::NestedSpent { tokens: 150, cost_micros: 1 }), Vec::<String>::new());
+    assert_eq!(
+        drive.send(RunEvent::NestedSpent { tokens: 150, cost_micros: 1 }),
+        Vec::<String>::new(),
+        "not added twice"
+    );
+    assert_eq!(used(&drive.run, drive.now).tokens, 250);
+    drive.ok("1.2.1");
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("budget_tokens")));
+}
+
+#[test]
+fn running_attempts_are_stopped_when_they_pass_a_budget() {
+    let plan = Plan { limits: at_most(Axis::Tokens, 1_000), ..loop_of(stage(Rule::FixedN, 9)) };
+    let mut drive = Drive::started(plan);
+    assert_eq!(drive.send(RunEvent::Using { tokens: 999, cost_micros: 0 }), Vec::<String>::new());
+    assert_eq!(drive.send(RunEvent::Using { tokens: 1_000, cost_micros: 0 }), ["stop 1.1.1"]);
+    drive.send(RunEvent::Ended { id: id("1.1.1"), outcome: failure(FailureKind::Stopped) });
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("budget_tokens")));
+}

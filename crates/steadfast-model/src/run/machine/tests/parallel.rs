@@ -119,3 +119,32 @@ fn a_parallel_rule_only_sets_the_number_of_iterations() {
         assert_eq!(drive.end(), (RunStatus::Completed, Some(reason)));
     }
 }
+
+/// The documented bound: a limit is passed by what the branches that run at that moment use, and by no more.
+#[test]
+fn a_budget_is_shared_by_all_branches_and_passed_by_the_running_ones_only() {
+    let mut plan = loop_of(StagePlan { parallel: true, ..stage(Rule::FixedN, 9) });
+    plan.limits = RunLimits { parallel: 3, ..at_most(Axis::Tokens, 150) };
+    let mut drive = Drive::started(plan);
+    assert_eq!(drive.ok("1.2.1").last().unwrap(), "start 1.4.1", "100 of 150 used");
+    assert_eq!(drive.ok("1.1.1"), ["1.1.1 came through", "commit 1.1.1"], "200 of 150: nothing starts");
+    assert_eq!(drive.wakes_after(MINUTE), Vec::<String>::new());
+    drive.ok("1.4.1");
+    drive.ok("1.3.1");
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("budget_tokens")));
+    assert_eq!(drive.run.tokens, 400, "the limit, and less than three iterations more");
+}
+
+#[test]
+fn all_branches_are_stopped_when_their_sum_passes_a_budget() {
+    let mut plan = four_by_two();
+    plan.limits.limits.set(Axis::Usd, Some(10_000));
+    let mut drive = Drive::started(plan);
+    drive.ok("1.1.1");
+    assert_eq!(drive.send(RunEvent::Using { tokens: 0, cost_micros: 7_999 }), Vec::<String>::new());
+    assert_eq!(drive.send(RunEvent::Using { tokens: 0, cost_micros: 8_000 }), ["stop 1.2.1,1.3.1"]);
+    drive.fails("1.2.1", FailureKind::Stopped);
+    drive.fails("1.3.1", FailureKind::Stopped);
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("budget_usd")));
+    assert_eq!(drive.run.stages[0].left, [id("1.2.1"), id("1.3.1")], "resuming repeats them");
+}
