@@ -43,8 +43,6 @@ pub struct FileEnd {
 #[derive(Debug, Default)]
 pub struct Facts {
     pub worked: bool,
-    /// Equal tool calls in a row before this pass.
-    pub same_calls_before: i64,
     pub user_waits: bool,
     pub native_goal: Option<String>,
     /// The user interrupted the goal, which paused it in this pass.
@@ -164,8 +162,8 @@ pub fn record(
         }
         if file.agent_id.is_empty() {
             facts.worked = file.reading.tool_calls > 0;
-            facts.same_calls_before = goal.same_calls;
-            calls = &file.reading.calls;
+            // After a rewrite the old lines are read again.
+            calls = if file.reading.rewritten { &[] } else { &file.reading.calls };
             facts.user_waits = recorded.cursor.queued_prompts > 0;
             facts.native_goal.clone_from(&recorded.cursor.native_goal);
             interrupted_at = file.reading.interrupted_at;

@@ -7,6 +7,7 @@ mod batch;
 mod broken_config;
 mod failure;
 mod outage;
+mod overtime;
 mod remember;
 mod restore;
 mod rewake;
@@ -98,7 +99,7 @@ fn place(event: &HookEvent) -> &'static str {
         | HookEvent::Commands { .. }
         | HookEvent::Directive { .. }
         | HookEvent::LimitDialog => "user-prompt-expansion",
-        HookEvent::OwnTool { .. } => "pre-tool-use",
+        HookEvent::OwnTool { .. } | HookEvent::ToolAsked { .. } => "pre-tool-use",
         HookEvent::OwnToolAsked | HookEvent::PermissionAsked => "permission-request",
         HookEvent::Idle => "notification",
         HookEvent::ToolBatch { .. } | HookEvent::NativeGoal(_) => "post-tool-batch",
@@ -138,7 +139,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         Err(StoreError::Missing(_)) => return Ok(HookReply::default()),
         Err(error) => return Err(error.into()),
     };
-    if !matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::PreCompact) {
+    if !matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::PreCompact | HookEvent::ToolAsked { .. }) {
         restore::note_activity(call, &mut store)?;
     }
     let mut reply = dispatch(call, &mut store)?;
@@ -166,6 +167,7 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             store.write(|db| db.note_tool_call(&note, call.now))?;
             Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
+        HookEvent::ToolAsked { agent_type } => overtime::tool_asked(call, store, agent_type.as_deref()),
         HookEvent::OwnToolAsked | HookEvent::Seen | HookEvent::Idle => remember::seen(call, store),
         HookEvent::OwnToolDone(done) => announce::own_tool_done(call, store, done),
         HookEvent::PermissionAsked => batch::permission_asked(call, store),

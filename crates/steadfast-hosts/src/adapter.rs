@@ -46,6 +46,9 @@ pub struct HostAdapter {
     /// The command that wakes an idle session of a running client from outside; `None` if nothing can.
     pub wake_command: fn(request: &WakeRequest<'_>) -> Option<WakeCommand>,
 
+    /// Ends the turn in which this hook was called; `false` if the client offers no way to do that.
+    pub end_turn: fn(input: &HookInput) -> io::Result<bool>,
+
     /// The directories of the host's configuration.
     pub config_dirs: fn() -> Vec<PathBuf>,
     /// The directories below which the host keeps its session files.

@@ -21,6 +21,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     block_cap,
     // Only the terminal client can be woken.
     can_rewake: || env_vars::text(env_vars::CLAUDE_CODE_ENTRYPOINT).as_deref() == Some("cli"),
+    end_turn: |_| Ok(false),
     wake_command: |_| None,
     config_dirs: files::config_dirs,
     transcript_roots: || files::below_config_dirs("projects"),

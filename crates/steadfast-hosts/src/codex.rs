@@ -6,6 +6,7 @@ pub(crate) mod files;
 mod headless;
 pub(crate) mod hook;
 pub(crate) mod install;
+mod interrupt;
 mod observe;
 mod reset;
 pub mod rollout;
@@ -21,6 +22,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     write_reply: hook::write_reply,
     block_cap: || None,
     can_rewake: || false,
+    end_turn: interrupt::end_turn,
     wake_command: |request| Some(wake::command(request)),
     config_dirs: || files::home().into_iter().collect(),
     transcript_roots: files::session_dirs,

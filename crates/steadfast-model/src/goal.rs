@@ -127,11 +127,17 @@ pub struct Goal {
     pub briefed_hash: Option<String>,
     /// The user was told that nothing moves the goal.
     pub stall_told: bool,
-    /// The last tool call with its result, and how often it came in a row.
+    /// Tool calls that have no result yet.
     pub last_call_hash: Option<String>,
+    /// How many of the last tool calls brought nothing new.
     pub same_calls: i64,
     /// Identifies the last tool calls with their results, the newest last.
     pub recent_calls: Vec<String>,
+    /// How many repetitions the model was last told of.
+    pub repeats_told: i64,
+    /// The goal no longer runs, but the turn that it ran in does: batches and refused tool calls since then. `None` if no
+    /// such turn is known.
+    pub overtime: Option<i64>,
     pub verify: Vec<String>,
     /// What must be true at the end, in words; fixed at the start.
     pub items: Vec<Item>,

@@ -40,6 +40,8 @@ pub enum HookEvent {
     Woken,
     /// A prompt that states a goal: `goal: …`.
     Directive { objective: String },
+    /// A tool is about to run; `agent_type` is set in a subagent.
+    ToolAsked { agent_type: Option<String> },
     /// A call of one of our own MCP tools.
     OwnTool { tool_use_id: String, tool_name: String, agent_id: String, agent_type: String },
     /// One of our own MCP tools that changes the goal has answered.
@@ -120,10 +122,22 @@ pub struct HookReply {
     pub message: Option<String>,
     /// Run the tool without asking.
     pub allow_tool: bool,
+    /// Do not run the tool; the model gets this text.
+    pub refuse_tool: Option<String>,
+    /// End the running turn from outside, if the host can, and tell the user which of these came of it; not part of what
+    /// is written to the client.
+    pub end_turn: Option<TurnEnding>,
     /// Messages wait to be delivered to the user outside of the client; not part of what is written to it.
     pub has_news: bool,
     /// When the goal is to be woken; not part of what is written either.
     pub wake_at_ms: Option<Millis>,
+}
+
+/// What to tell the user about a turn that has to be ended from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnEnding {
+    pub ended: String,
+    pub runs_on: String,
 }
 
 /// An id as hosts make them: not empty, short, without control characters.

@@ -66,6 +66,8 @@ pub struct Capabilities {
     pub only_appends_transcripts: bool,
     /// The last message may reach the session file after the Stop hook has started.
     pub writes_transcript_late: bool,
+    /// The hook after a batch of tool calls can end the turn. Otherwise tool calls are refused until the model ends it.
+    pub batch_ends_turn: bool,
     /// `/clear` ends the old session with a hook of its own.
     pub announces_clear_end: bool,
     /// A fork starts with a hook under its own id. Otherwise its id first appears with its first prompt.
@@ -134,6 +136,7 @@ const CLAUDE: Capabilities = Capabilities {
     continues_closed_sessions: false,
     only_appends_transcripts: false,
     writes_transcript_late: true,
+    batch_ends_turn: true,
     announces_clear_end: true,
     announces_forks: false,
     marker_starts_goal: false,
@@ -171,6 +174,7 @@ const CODEX: Capabilities = Capabilities {
     continues_closed_sessions: true,
     only_appends_transcripts: true,
     writes_transcript_late: false,
+    batch_ends_turn: false,
     announces_clear_end: false,
     announces_forks: true,
     marker_starts_goal: true,

@@ -92,11 +92,11 @@ pub struct UsageLimit {
 /// old. A time that is farther away is a misreading.
 pub const FARTHEST_RESET: Millis = 40 * DAY;
 
-/// A call of a tool or its answer, by its fingerprint. Two passes may read them.
+/// A call of a tool or its answer, as fingerprints; `id` is that of the call. Two passes may read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolLine {
-    Called(String),
-    Answered(String),
+    Called { id: String, call: String },
+    Answered { id: String, answer: String },
 }
 
 /// What one pass over new bytes found.
@@ -161,13 +161,14 @@ impl Reading {
     }
 
     /// A tool is called. Its text must not have anything in it that differs between two equal calls.
-    pub fn call(&mut self, name: &str, input: &str) {
-        self.calls.push(ToolLine::Called(text::fingerprint(&format!("{name}\n{input}"))));
+    pub fn call(&mut self, id: &str, name: &str, input: &str) {
+        let call = text::fingerprint(&format!("{name}\n{input}"));
+        self.calls.push(ToolLine::Called { id: text::fingerprint(id), call });
     }
 
-    /// A tool has answered.
-    pub fn answer(&mut self, output: &str) {
-        self.calls.push(ToolLine::Answered(text::fingerprint(output)));
+    /// A tool has answered the call with this id.
+    pub fn answer(&mut self, id: &str, output: &str) {
+        self.calls.push(ToolLine::Answered { id: text::fingerprint(id), answer: text::fingerprint(output) });
     }
 
     /// Whether what was queued before this reading no longer matters.

@@ -26,7 +26,7 @@ pub const SESSION: &str = "6dd8620c-ffe0-495b-a46f-f90ad33f492f";
 
 /// The rules of an untouched configuration, but for the breaker.
 pub const fn rules(no_progress_limit: i64) -> TurnRules {
-    TurnRules { no_progress_limit, always_pause_uncertain: false, shared: SharedSpend::Free }
+    TurnRules { no_progress_limit, repeated_calls_limit: 10, always_pause_uncertain: false, shared: SharedSpend::Free }
 }
 
 /// An active goal without limits that started at [`START`].

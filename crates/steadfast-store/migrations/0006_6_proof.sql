@@ -40,3 +40,28 @@ CREATE TABLE plan_usage (
 
 -- The goal of the agent that started a run: what the run spends counts to it.
 ALTER TABLE runs ADD COLUMN charged_goal_id TEXT;
+
+-- Subagents that a hook saw begin: what proves that a call inside of one is its own.
+CREATE TABLE subagents (
+  session_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  agent_type TEXT NOT NULL,
+  started_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (session_id, agent_id)
+) WITHOUT ROWID;
+
+-- A random secret. The supervisors of a run get tokens made from it and seal their records with them, so that a record
+-- that an agent wrote is not believed.
+ALTER TABLE runs ADD COLUMN supervisor_key TEXT;
+
+-- The run whose agent started this one, and how many runs are above it, the session of its goal included.
+ALTER TABLE runs ADD COLUMN parent_run_id TEXT;
+ALTER TABLE runs ADD COLUMN nesting INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX idx_runs_parent ON runs (parent_run_id) WHERE parent_run_id IS NOT NULL;
+
+-- Limits inside one turn. `overtime` counts what a turn did after its goal stopped running, and `repeats_told` is the
+-- number of repeated tool calls that the model was last told of.
+ALTER TABLE goals ADD COLUMN overtime INTEGER;
+ALTER TABLE goals ADD COLUMN repeats_told INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE goal_history ADD COLUMN overtime INTEGER;
+ALTER TABLE goal_history ADD COLUMN repeats_told INTEGER NOT NULL DEFAULT 0;

@@ -2,8 +2,9 @@
 
 use minijinja::context;
 
-use super::turn::{GOAL_VANISHED, limited, pause_notice, readings_of_running_goal};
-use super::{Call, HookError, remember, restore};
+use super::turn::{GOAL_VANISHED, limited, pause_notice, readings_of_running_goal, repeated};
+use super::{Call, HookError, overtime, remember, restore};
+use steadfast_model::goal::Goal;
 use steadfast_model::goal::change;
 use steadfast_model::goal::turn::{self, BatchDecision};
 use steadfast_model::hook::HookReply;
@@ -31,10 +32,14 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             warnings = limits;
         }
         let limit = call.paths.config.goal.repeated_calls_limit;
-        let repeats = turn::at_repeats(&goal, seen.same_calls_before, limit, call.now);
+        let repeats = turn::at_repeats(&goal, limit, call.now).map(|(change, decision)| (Some(change), decision));
         let (change, decision) = repeats.unwrap_or_else(|| turn::at_batch(&goal, shared, call.now));
         if let Some(change) = change {
             goal = db.save(&goal, change, call.origin)?;
+        }
+        // No Stop follows where this hook ends the turn.
+        if is_end(decision) && call.host().capabilities().batch_ends_turn {
+            db.end_turn(call.session_id(), false, call.now)?;
         }
         Ok::<_, StoreError>((goal, decision, warnings, pause_notice(call.host(), &seen)))
     })?;
@@ -68,18 +73,29 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             let text = prompt::render(include_str!("../../prompts/repeated_calls.md"), context! { count })?;
             HookReply { context: Some(text), ..HookReply::default() }
         }
-        BatchDecision::Repeats(count) => {
-            let message = format!(
-                "◎ the same tool call gave the same result {count} times, so the goal is paused (no_progress). \
-                 /goal-resume continues."
-            );
-            HookReply { block: Some(call.host().spell(&message)), ..HookReply::default() }
+        BatchDecision::OtherApproach(count) => {
+            let text = prompt::render(include_str!("../../prompts/another_approach.md"), context! { count })?;
+            HookReply { context: Some(text), ..HookReply::default() }
         }
-        BatchDecision::EndTurn(limit) => {
-            let message = limited(&goal, limit, call);
-            HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
+        BatchDecision::Repeats(count) => ended(call, &goal, repeated(call, count))?,
+        BatchDecision::EndTurn(limit) => ended(call, &goal, limited(&goal, limit, call))?,
+        BatchDecision::Overtime => HookReply { context: Some(overtime::end_turn(&goal)?), ..HookReply::default() },
+        BatchDecision::EndOvertime => ended(call, &goal, format!("◎ the turn is ended: {}.", overtime::why(&goal)))?,
+        BatchDecision::OvertimeIgnored => {
+            HookReply { end_turn: Some(overtime::ignored(&goal)), ..HookReply::default() }
         }
     })
+}
+
+fn is_end(decision: BatchDecision) -> bool {
+    matches!(decision, BatchDecision::EndTurn(_) | BatchDecision::EndOvertime | BatchDecision::Repeats(_))
+}
+
+/// The reply that ends the turn. Where the client cannot do that, the model is asked to.
+fn ended(call: &Call<'_>, goal: &Goal, message: String) -> Result<HookReply, HookError> {
+    let ends = call.host().capabilities().batch_ends_turn;
+    let context = if ends { None } else { Some(overtime::end_turn(goal)?) };
+    Ok(HookReply { block: ends.then(|| message.clone()), context, message: Some(message), ..HookReply::default() })
 }
 
 /// A dialog is open in the client, and nothing moves the goal until the user answers it.

@@ -12,7 +12,7 @@ use steadfast_model::directive::Form;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::hook::{HookReply, StartSource};
+use steadfast_model::hook::{HookEvent, HookReply, StartSource};
 use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
 use steadfast_system::process::{self, ProcessId};
@@ -132,6 +132,7 @@ fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason:
         if let Some(change) = change::session_ended(&goal, call.now, call.now) {
             goal = db.save(&goal, change, call.origin)?;
         }
+        goal = turn::end_overtime(db, goal, call)?;
         db.move_span(&goal, Span::Close, call.now)?;
         if reason == "clear" && goal.status.is_live() {
             let event = Event::new(EventKind::GoalOrphaned, json!({"cause": "clear"}));
@@ -194,9 +195,16 @@ fn goal_at_prompt(
     let Some((mut goal, facts)) = call.record(db, readings)? else {
         return Ok(None);
     };
-    if !accounting::is_charged(&goal) && typed && db.has_open_span(&goal.goal_id)? {
+    // A command in the middle of that turn leaves it as it is.
+    let is_command =
+        matches!(call.input.event, HookEvent::Command { .. } | HookEvent::Commands { other_text: false, .. });
+    let is_prompt = typed && !(is_command && goal.overtime.is_some());
+    let was_last_turn = goal.overtime.is_some() || !accounting::is_charged(&goal);
+    if was_last_turn && is_prompt && db.has_open_span(&goal.goal_id)? {
         // The turn that ended the goal was interrupted, so no Stop came; this prompt is not charged to the goal.
         goal = turn::end_final_turn(db, &goal, tokens_before, call)?;
+    } else if was_last_turn && is_prompt {
+        goal = turn::end_overtime(db, goal, call)?;
     }
     if goal.status.is_live() {
         db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;

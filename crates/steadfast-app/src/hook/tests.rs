@@ -131,7 +131,7 @@ fn a_session_without_a_goal_gets_empty_replies_and_leaves_no_events() {
 fn a_goal_that_is_not_running_is_neither_driven_nor_changed() {
     type Verb = fn(&Goal) -> Result<change::Change, change::Refusal>;
     let verbs: [Verb; 3] = [
-        |goal| change::pause(goal, at(5)),
+        |goal| change::pause(&Goal { resume_at_ms: None, ..goal.clone() }, at(5)),
         |goal| change::abandon(goal, at(5)),
         |goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), at(5)),
     ];

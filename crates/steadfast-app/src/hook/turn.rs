@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Call, HookError, restore};
+use super::{Call, HookError, overtime, restore};
 use crate::accounting::{self, Facts, FileReading};
 use crate::action::{self, Place};
 use crate::prompting::{self, Brief};
@@ -57,7 +57,10 @@ pub(super) fn stopped(
     // Read nothing for a goal that is over or stopped.
     if !accounting::is_charged(&goal) && !open {
         if goal.status.is_live() {
-            store.write(|db| db.end_turn(call.session_id(), background_work, call.now))?;
+            store.write(|db| {
+                db.end_turn(call.session_id(), background_work, call.now)?;
+                end_overtime(db, goal, call)
+            })?;
             return Ok(HookReply::default());
         }
         return start_queued(call, store);
@@ -125,7 +128,7 @@ fn decide(
     let (mut goal, seen) = accounting::record(db, goal, readings, call.origin, call.now)?;
     db.touch_session(call.session_id(), call.now)?;
     let notice = pause_notice(call.host(), &seen);
-    if notice.is_some() || !accounting::is_charged(&goal) {
+    if notice.is_some() || !accounting::is_charged(&goal) || goal.overtime.is_some() {
         db.end_turn(call.session_id(), end.background_work, call.now)?;
         if notice.is_none() {
             goal = end_final_turn(db, &goal, tokens_before, call)?;
@@ -150,6 +153,7 @@ fn decide(
     };
     let rules = TurnRules {
         no_progress_limit: config.goal.no_progress_limit,
+        repeated_calls_limit: config.goal.repeated_calls_limit,
         always_pause_uncertain: config.accounting.on_compact == OnCompact::Pause,
         shared,
     };
@@ -213,10 +217,18 @@ fn background_wait(call: &Call<'_>) -> Millis {
 /// The turn that ended the goal is over: nothing more is charged to it.
 pub(super) fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: &Call<'_>) -> Result<Goal, StoreError> {
     let tokens = goal.total_tokens() - tokens_before;
-    let after = Goal { updated_at_ms: call.now, ..goal.clone() };
+    let after = Goal { updated_at_ms: call.now, overtime: None, ..goal.clone() };
     let mut event = Event::new(EventKind::FinalTurnAccounted, json!({"tokens": tokens}));
     event.tokens_delta = Some(tokens);
     db.save(goal, Change { goal: after, events: vec![event], span: Span::Close }, call.origin)
+}
+
+/// The turn of a goal that no longer runs is over.
+pub(super) fn end_overtime(db: Db<'_>, goal: Goal, call: &Call<'_>) -> Result<Goal, StoreError> {
+    match turn::overtime_over(&goal, call.now) {
+        Some(change) => db.save(&goal, change, call.origin),
+        None => Ok(goal),
+    }
 }
 
 fn wait_for_last_message(
@@ -262,6 +274,7 @@ fn message(call: &Call<'_>, goal: &Goal, decision: Decision, warnings: &[Axis]) 
             "◎ no progress in {} turns, so the goal is paused (no_progress). /goal-resume continues.",
             call.paths.config.goal.no_progress_limit
         ))),
+        Decision::Repeats(count) => messages.push(repeated(call, count)),
         Decision::AccountingUncertain => messages.push(call.host().spell(
             "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
              Run /goal-reconcile --accept-reset to resume.",
@@ -273,6 +286,13 @@ fn message(call: &Call<'_>, goal: &Goal, decision: Decision, warnings: &[Axis]) 
         ),
     }
     (!messages.is_empty()).then(|| messages.join("\n"))
+}
+
+pub(super) fn repeated(call: &Call<'_>, count: i64) -> String {
+    call.host().spell(&format!(
+        "◎ the same tool calls gave the same results {count} times, so the goal is paused (no_progress). /goal-resume \
+         continues."
+    ))
 }
 
 pub(super) fn limited(goal: &Goal, limit: Axis, call: &Call<'_>) -> String {
@@ -305,13 +325,24 @@ pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookRepl
             accounting::pause_interrupted(db, &goal, call.now, call.origin, call.now)?;
             return Ok::<_, StoreError>(Some(call.host().spell(INTERRUPTED)));
         }
+        if goal.overtime.is_some() {
+            db.end_turn(call.session_id(), false, call.now)?;
+            let why = overtime::why(&goal);
+            end_overtime(db, goal, call)?;
+            return Ok(Some(format!("◎ the turn is ended: {why}.")));
+        }
         Ok(pause_notice(call.host(), &seen))
     })?;
     Ok(HookReply { message, ..HookReply::default() })
 }
 
 pub(super) fn readings_of_running_goal(call: &Call<'_>, store: &Store) -> Result<Option<Vec<FileReading>>, HookError> {
-    if !store.read().goal(call.session_id())?.is_some_and(|goal| accounting::is_charged(&goal)) {
+    let Some(goal) = store.read().goal(call.session_id())? else {
+        return Ok(None);
+    };
+    // The turn that ended or stopped the goal counts to it.
+    let runs = accounting::is_charged(&goal) || goal.overtime.is_some() || store.read().has_open_span(&goal.goal_id)?;
+    if !runs {
         return Ok(None);
     }
     match &call.input.transcript {

@@ -98,6 +98,8 @@ struct MessageWire<'a> {
 struct BlockWire<'a> {
     r#type: Option<&'a str>,
     text: Option<String>,
+    id: Option<String>,
+    tool_use_id: Option<String>,
     name: Option<String>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
@@ -125,7 +127,11 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
         match block.r#type {
             Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
                 reading.tool_calls += 1;
-                reading.call(&block.name.unwrap_or_default(), block.input.map_or("", RawValue::get));
+                reading.call(
+                    &block.id.unwrap_or_default(),
+                    &block.name.unwrap_or_default(),
+                    block.input.map_or("", RawValue::get),
+                );
             }
             Some("text") => reading.last_text = block.text.or(reading.last_text.take()),
             _ => {}
@@ -163,7 +169,7 @@ fn result_line(line: &[u8], reading: &mut Reading) {
     };
     for block in blocks(wire.message.and_then(|message| message.content)) {
         if block.r#type == Some("tool_result") {
-            reading.answer(block.content.map_or("", RawValue::get));
+            reading.answer(&block.tool_use_id.unwrap_or_default(), block.content.map_or("", RawValue::get));
         }
     }
 }

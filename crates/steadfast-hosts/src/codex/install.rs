@@ -39,6 +39,7 @@ const EVENTS: [CodexEvent; 12] = [
     event("UserPromptSubmit", 900),
     // Our own tools only touch this session's goal: no question is needed.
     CodexEvent { name: "PermissionRequest", matcher: Some("mcp__steadfast__.*"), timeout: 30 },
+    // The next tool calls of a goal at its limit are refused.
     event("PreToolUse", 30),
     event("PostToolUse", 30),
     // The only word about a turn that failed: there is no Stop after it.

@@ -92,6 +92,7 @@ impl Goal {
         self.wake_at_ms = None;
         self.woken_at_ms = None;
         self.stall_told = false;
+        self.overtime = None;
     }
 
     fn enter_active(&mut self, now: Millis) {
@@ -107,7 +108,15 @@ impl Goal {
         self.idle_continuations = 0;
         self.blocks_in_row = 0;
         self.failures_in_row = 0;
+        self.overtime = None;
+        self.forget_repeats();
+    }
+
+    /// The breaker counts anew.
+    fn forget_repeats(&mut self) {
         self.same_calls = 0;
+        self.repeats_told = 0;
+        self.recent_calls.clear();
     }
 }
 
@@ -123,7 +132,10 @@ pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
         }
         _ => return Err(goal.wrong_state("only a running goal can be paused")),
     }
-    Ok(pause_for(goal, PausedReason::User, Event::new(EventKind::GoalPaused, json!({"reason": "user"})), now))
+    let event = Event::new(EventKind::GoalPaused, json!({"reason": "user"}));
+    let mut change = pause_for(goal, PausedReason::User, event, now);
+    change.goal.begin_overtime(goal);
+    Ok(change)
 }
 
 /// Pauses for any reason, from any live state.
@@ -199,6 +211,7 @@ pub fn block(goal: &Goal, reason: &str, now: Millis) -> Result<Change, Refusal> 
     }
     let mut after = goal.changed(now);
     after.leave_active(GoalStatus::Blocked, None, now);
+    after.begin_overtime(goal);
     // The rest of the turn that blocked it is still this goal's; the next Stop closes the span.
     Ok(Change::new(after, EventKind::GoalBlocked, json!({"reason": reason}), Span::Keep))
 }
@@ -344,7 +357,7 @@ pub fn turn_began(goal: &Goal, typed: bool, now: Millis) -> Option<Change> {
         after.idle_continuations = 0;
         after.blocks_in_row = 0;
         after.failures_in_row = 0;
-        after.same_calls = 0;
+        after.forget_repeats();
     }
     after.resume_at_ms.get_or_insert(now);
     if after == *goal {

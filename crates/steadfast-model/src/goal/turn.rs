@@ -3,6 +3,8 @@
 
 mod batch;
 mod charge;
+mod overtime;
+mod repeats;
 
 use serde_json::json;
 
@@ -12,8 +14,10 @@ use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 use crate::limit::{Axis, SharedSpend, Standing};
 
-pub use batch::{BatchDecision, at_batch, at_repeats, count_calls};
+pub use batch::{BatchDecision, at_batch};
 pub use charge::{Charge, charge};
+pub use overtime::{ToolCaller, ToolRefusal, before_tool, count_refusal, overtime_over};
+pub use repeats::{at_repeats, count_calls};
 
 #[derive(Debug, Clone, Default)]
 pub struct TurnEnd {
@@ -76,6 +80,8 @@ pub enum Decision {
     /// The wind-down turn is over.
     Limited(Axis),
     NoProgress,
+    /// The same tool calls gave the same results this often.
+    Repeats(i64),
     AccountingUncertain,
 }
 
@@ -84,6 +90,8 @@ pub enum Decision {
 pub struct TurnRules {
     /// Continuations in a row without progress before the goal pauses; 0 switches the breaker off.
     pub no_progress_limit: i64,
+    /// Tool calls with the same results before the goal pauses; 0 switches this breaker off.
+    pub repeated_calls_limit: i64,
     /// Pause a goal with uncertain accounting even if it has no token or money budget.
     pub always_pause_uncertain: bool,
     /// What all goals together have spent, against the caps of the day and the week.
@@ -134,6 +142,9 @@ fn decide(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (Option
     }
     if let Some(limit) = goal.limits.reached(&goal.used_with(rules.shared, now)) {
         return (Some(hand_wind_down(goal, limit, now)), Decision::WindDown(limit));
+    }
+    if let Some((change, count)) = repeats::pause_at_repeats(goal, rules.repeated_calls_limit, now) {
+        return (Some(change), Decision::Repeats(count));
     }
     let worked = turn.worked || goal.worked_since_continuation;
     let same_message = turn.message.is_some() && turn.message == goal.last_message_hash;

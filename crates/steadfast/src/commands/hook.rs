@@ -81,6 +81,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         Some(answer) => HookReply { message: answer.message.or(noted.message), has_news: noted.has_news, ..answer },
         None => noted,
     };
+    let reply = ending_turn(&input, &paths, reply);
     print_reply(&input, &reply);
     // A command in a prompt that is not answered here goes to the model.
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
@@ -94,6 +95,18 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         watch::ensure(&paths);
     }
     ExitCode::SUCCESS
+}
+
+/// Ends a turn that ignores what its hooks say.
+fn ending_turn(input: &HookInput, paths: &Paths, reply: HookReply) -> HookReply {
+    let Some(ending) = reply.end_turn.clone() else {
+        return reply;
+    };
+    let ended = (adapter(input.host).end_turn)(input).unwrap_or_else(|error| {
+        log::line(&paths.log_file(), &format!("{} {}: turn/interrupt: {error}", input.event_name, input.session_id));
+        false
+    });
+    HookReply { message: Some(if ended { ending.ended } else { ending.runs_on }), ..reply }
 }
 
 /// Whether a goal waits longer than a client is sure to live, or its client has no hook that waits, or leaves.

@@ -22,6 +22,7 @@ mod request;
 mod rollout;
 mod trust;
 mod tui;
+mod turn_limits;
 
 pub(crate) use self::client::Codex;
 pub(crate) use self::lab_hooks::LabHooks;

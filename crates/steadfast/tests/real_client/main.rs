@@ -28,5 +28,6 @@ mod support;
 mod terminal;
 mod transcript;
 mod tui;
+mod turn_limits;
 mod with_steadfast;
 mod workspace;

@@ -17,12 +17,13 @@ pub(super) fn note(line: &[u8], reading: &mut Reading) {
         return;
     };
     let payload = &line["payload"];
+    let id = payload["call_id"].as_str().unwrap_or_default();
     if is_call {
         let input = [&payload["arguments"], &payload["input"], &payload["action"]].map(Value::to_string).join(" ");
-        reading.call(payload["name"].as_str().unwrap_or_default(), &input);
+        reading.call(id, payload["name"].as_str().unwrap_or_default(), &input);
     } else {
         let output = payload["output"].as_str().map_or_else(|| payload["output"].to_string(), str::to_owned);
         // Before this, the client writes how long the command took and an id of its own.
-        reading.answer(output.split_once("Output:\n").map_or(&*output, |(_, printed)| printed));
+        reading.answer(id, output.split_once("Output:\n").map_or(&*output, |(_, printed)| printed));
     }
 }

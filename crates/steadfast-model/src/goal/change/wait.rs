@@ -15,6 +15,7 @@ pub fn wait(goal: &Goal, wait_for: WaitFor, until: Option<Millis>, now: Millis) 
     let wait = Wait::new(wait_for, until, now);
     let payload = json!({"for": wait.wait_for, "until_ms": wait.until_ms});
     let mut change = pause_for(goal, PausedReason::Waiting, Event::new(EventKind::GoalWaiting, payload), now);
+    change.goal.begin_overtime(goal);
     change.goal.wait = Some(wait);
     change.goal.set_end_of_wait();
     // The rest of the turn that chose to wait is still this goal's; the next Stop closes the span.

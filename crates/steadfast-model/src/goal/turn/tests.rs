@@ -8,7 +8,9 @@ use crate::limit::Limits;
 use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_with};
 
 mod batches;
+mod overtime;
 mod progress;
+mod repeating;
 
 const NOW: Millis = START + MINUTE;
 const RULES: TurnRules = crate::testing::rules(3);
@@ -80,7 +82,7 @@ fn goals_that_are_not_running_are_left_alone() {
     let goal = goal();
     let by_user = Proof::from_user(&goal, Actor::User).unwrap();
     let done = complete(&goal, &by_user, NOW).unwrap().goal;
-    let paused = pause(&goal, NOW).unwrap().goal;
+    let paused = pause(&Goal { resume_at_ms: None, ..goal.clone() }, NOW).unwrap().goal;
     let blocked = Goal { status: GoalStatus::Blocked, ..goal };
     for goal in [done, paused, blocked] {
         assert_eq!(at_stop(&goal, &work(), RULES, NOW), (None, Decision::Silent));

@@ -46,7 +46,7 @@ pub(crate) fn goal(codex: &Codex) -> Value {
 }
 
 /// Tokens that count: input that was not cached, and output.
-fn counted(model: &ScriptedResponses, kind: Kind) -> u64 {
+pub(crate) fn counted(model: &ScriptedResponses, kind: Kind) -> u64 {
     model
         .handed_out()
         .iter()

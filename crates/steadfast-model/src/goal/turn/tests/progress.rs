@@ -1,7 +1,6 @@
 //! The no-progress breaker, the client's cap on blocks, and their precedence.
 
 use super::*;
-use crate::reading::ToolLine;
 
 #[test]
 fn three_idle_continuations_pause_the_goal_and_a_tool_call_resets_the_count() {
@@ -134,37 +133,4 @@ fn a_wake_up_counts_as_a_continuation_and_winds_down_at_a_limit() {
     let spent = Goal { limits: Limits::default().with(Axis::Turns, 0), ..waiting };
     let change = wake(&spent, SharedSpend::Free, NOW);
     assert_eq!((change.goal.wind_down, change.goal.continuations_used), (Some(Axis::Turns), 0));
-}
-
-fn call(answer: &str) -> [ToolLine; 2] {
-    [ToolLine::Called("git status".into()), ToolLine::Answered(answer.into())]
-}
-
-#[test]
-fn a_call_and_its_answer_count_the_same_in_one_pass_and_in_two() {
-    let mut goal = goal();
-    for turn in 0..6 {
-        let lines = call("clean");
-        if turn % 2 == 0 {
-            count_calls(&mut goal, &lines);
-        } else {
-            lines.chunks(1).for_each(|line| count_calls(&mut goal, line));
-        }
-    }
-    assert_eq!(goal.same_calls, 6);
-}
-
-#[test]
-fn equal_tool_calls_are_nudged_twice_and_then_pause_the_goal() {
-    let mut goal = goal();
-    let mut said = Vec::new();
-    for _ in 0..10 {
-        let before = goal.same_calls;
-        count_calls(&mut goal, &call("clean"));
-        said.extend(at_repeats(&goal, before, 10, NOW).map(|(_, decision)| decision));
-    }
-    assert_eq!(said, [BatchDecision::Nudge(4), BatchDecision::Nudge(7), BatchDecision::Repeats(10)]);
-    assert_eq!(at_repeats(&goal, 9, 0, NOW), None, "switched off");
-    count_calls(&mut goal, &call("changed"));
-    assert_eq!((goal.same_calls, at_repeats(&goal, 10, 10, NOW)), (1, None), "another result closes it again");
 }
