@@ -12,13 +12,12 @@ pub mod snapshot;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use completion::{ItemView, done_when};
+pub use completion::{CompletionView, ItemView, RunGoal};
 
 use crate::{liveness, native};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::liveness::{Next, Stall};
-use steadfast_model::goal::proof::CompletedBy;
 use steadfast_model::goal::wait::WaitFor;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
@@ -62,21 +61,8 @@ pub struct GoalView {
     pub deadline: Option<String>,
     pub accounting_uncertain: bool,
     pub verify: Vec<String>,
-    pub items: Vec<ItemView>,
-    /// The evaluator must agree.
-    pub judge: bool,
-    /// A person must agree.
-    pub sign_off: bool,
-    /// What must happen before it is complete.
-    #[serde(skip)]
-    pub done_when: Option<String>,
-    /// Who said that the objective is met; null unless it is complete.
-    pub completed_by: Option<CompletedBy>,
-    /// Whether more than the worker's own word says so.
-    pub verified: bool,
-    /// It is complete by the worker's own word.
-    #[serde(skip)]
-    pub is_unverified: bool,
+    #[serde(flatten)]
+    pub done: CompletionView,
     pub last_verification: Option<Value>,
     pub last_verdict: Option<Value>,
     pub blocked_reason: Option<String>,
@@ -146,13 +132,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         deadline: goal.limits.get(Axis::Deadline).map(clock::to_rfc3339),
         accounting_uncertain: goal.accounting_uncertain,
         verify: goal.verify.clone(),
-        items: goal.items.iter().map(ItemView::from).collect(),
-        judge: goal.judge,
-        sign_off: goal.sign_off,
-        done_when: done_when(goal),
-        completed_by: goal.completed_by,
-        verified: goal.is_verified(),
-        is_unverified: goal.is_unverified(),
+        done: CompletionView::of(goal),
         last_verification: verification,
         last_verdict: verdict,
         blocked_reason: blocked.and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
@@ -267,8 +247,7 @@ pub fn status_text(view: &GoalView) -> String {
     if let Some(deadline) = &view.deadline {
         lines.push(format!("deadline: {deadline}"));
     }
-    lines.extend(view.done_when.as_ref().map(|parts| format!("done when: {parts}")));
-    lines.extend(completion::item_lines(&view.items));
+    lines.extend(view.done.lines());
     for command in &view.verify {
         lines.push(format!("verify: {}", text::headline(command, 100)));
     }

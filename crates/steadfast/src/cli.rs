@@ -1,11 +1,11 @@
 //! The command line as clap types. Each command's file says what its flags do.
 
-mod done;
 mod frequent;
 mod limits;
 mod runs;
 pub(crate) mod session;
 mod setup;
+mod start;
 mod wait;
 mod watch;
 
@@ -15,12 +15,12 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use steadfast_model::host::Host;
 
-pub(crate) use done::DoneArgs;
 pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
     AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
 pub(crate) use setup::{DbVerb, SetupArgs};
+pub(crate) use start::{DoneArgs, StartArgs};
 pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;
 
@@ -280,26 +280,6 @@ pub(crate) enum QueueVerb {
         /// Number in the list
         number: usize,
     },
-}
-
-#[derive(Debug, Default, Args)]
-#[command(after_help = "Budgets (tokens / turns / hours):
-  quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
-Example: steadfast goal start \"Port the parser\" --budget 10M --max-hours 4 --verify \"make test\"")]
-pub(crate) struct StartArgs {
-    /// What must be true at the end (1 to 4000 characters)
-    #[arg(required = true, value_name = "OBJECTIVE")]
-    pub(crate) objective: Vec<String>,
-    #[command(flatten)]
-    pub(crate) limits: GoalLimitArgs,
-    /// Command that must exit 0 before the goal is complete (repeatable)
-    #[arg(long, value_name = "CMD")]
-    pub(crate) verify: Vec<String>,
-    #[command(flatten)]
-    pub(crate) done: DoneArgs,
-    /// Start it when the live goal and those queued before it are over
-    #[arg(long)]
-    pub(crate) queue: bool,
 }
 
 #[derive(Debug, Args)]

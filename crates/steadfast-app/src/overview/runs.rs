@@ -4,9 +4,8 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::RunGoal;
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::goal::proof::CompletedBy;
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
 use steadfast_model::price::dollars;
 use steadfast_model::run::{
@@ -143,32 +142,6 @@ pub struct RunDetail {
     /// Imported from an older tool without its prompts: it cannot be resumed.
     #[serde(skip)]
     pub is_history_only: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RunGoal {
-    pub status: GoalStatus,
-    pub paused_reason: Option<PausedReason>,
-    pub completed_by: Option<CompletedBy>,
-    pub verified: bool,
-    /// In words: `complete (unverified)`, and what the user can do.
-    #[serde(skip)]
-    pub state: String,
-    #[serde(skip)]
-    pub next: String,
-}
-
-impl From<&Goal> for RunGoal {
-    fn from(goal: &Goal) -> Self {
-        Self {
-            status: goal.status,
-            paused_reason: goal.paused_reason,
-            completed_by: goal.completed_by,
-            verified: goal.is_verified(),
-            state: goal.state(),
-            next: super::next::of_run(goal),
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,21 +1,20 @@
 //! The life cycle: which change is allowed from which state, what the goal looks like afterwards, and what is
 //! written to its event log. Nothing here reads a clock, a file or a database.
 
+mod completion;
 mod extend;
-mod items;
 mod run;
 mod wait;
 
 use serde_json::{Value, json};
 
 use super::event::{Event, EventKind};
-use super::proof::{CompletedBy, Proof};
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 use crate::limit::Axis;
 
+pub use completion::{complete, may_complete, prove_items, verdict};
 pub use extend::{extend, reconcile};
-pub use items::prove_items;
 pub use run::{can_resume, follow_run};
 pub use wait::{begin_check, end_pause, may_wait, note_check, wait};
 
@@ -214,74 +213,6 @@ pub fn block(goal: &Goal, reason: &str, now: Millis) -> Result<Change, Refusal> 
     after.begin_overtime(goal);
     // The rest of the turn that blocked it is still this goal's; the next Stop closes the span.
     Ok(Change::new(after, EventKind::GoalBlocked, json!({"reason": reason}), Span::Keep))
-}
-
-/// Completes the goal. A worker's word counts only while the goal is active; a verdict or passing verification
-/// commands also close one that its budget or its accounting stopped; a person always may. A goal that needs a person's
-/// sign-off waits for it instead.
-pub fn complete(goal: &Goal, proof: &Proof, now: Millis) -> Result<Change, Refusal> {
-    may_complete(goal, proof.by())?;
-    if !proof.is_for(goal) {
-        return Err(Refusal::NotProven {
-            message: "the proof is for another goal, or for an earlier text of the objective".into(),
-            hint: "prove the goal again".into(),
-        });
-    }
-    if goal.sign_off && proof.by() != CompletedBy::User {
-        return Ok(items::request_sign_off(goal, proof.by(), now));
-    }
-    let mut payload = json!({"completed_by": proof.by().to_string()});
-    if goal.status != GoalStatus::Active {
-        payload["from_status"] = json!(goal.status);
-        payload["paused_reason"] = json!(goal.paused_reason);
-    }
-    let mut after = goal.changed(now);
-    after.leave_active(GoalStatus::Complete, None, now);
-    after.completed_by = Some(proof.by());
-    after.accounting_uncertain = false;
-    let span = if proof.by() == CompletedBy::User { Span::Close } else { Span::Keep };
-    Ok(Change::new(after, proof.by().event_kind(), payload, span))
-}
-
-/// Whether such a proof can complete the goal in its status; asked before checks that take minutes.
-pub fn may_complete(goal: &Goal, by: CompletedBy) -> Result<(), Refusal> {
-    let guarded = goal.status == GoalStatus::BudgetLimited
-        || matches!(goal.paused_reason, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain));
-    let allowed = match by {
-        CompletedBy::User => goal.status.is_live(),
-        CompletedBy::SelfUpdate => goal.status == GoalStatus::Active,
-        CompletedBy::Evaluator | CompletedBy::Verification => goal.status == GoalStatus::Active || guarded,
-    };
-    if allowed {
-        return Ok(());
-    }
-    let hint = match goal.status {
-        GoalStatus::Complete | GoalStatus::Abandoned => "it is over already",
-        _ if goal.paused_reason == Some(PausedReason::SignOff) => "it waits for the user to agree: `/goal-complete`",
-        _ if guarded => "only a complete verdict of the goal-evaluator, or the user, can close it now",
-        _ => "the user must resume it first",
-    };
-    Err(goal.wrong_state(hint))
-}
-
-/// A verdict of the evaluator, kept as an event. It is bound to the text it judged.
-pub fn verdict(
-    goal: &Goal,
-    verdict: &str,
-    reason: Option<&str>,
-    evidence: &[String],
-    now: Millis,
-) -> Result<Change, Refusal> {
-    if !goal.status.is_live() {
-        return Err(goal.wrong_state("it is over already"));
-    }
-    let payload = json!({
-        "verdict": verdict,
-        "reason": reason,
-        "evidence": evidence,
-        "objective_hash": crate::text::fingerprint(&goal.objective),
-    });
-    Ok(Change::new(goal.changed(now), EventKind::EvaluatorVerdict, payload, Span::Keep))
 }
 
 /// A privileged verb came from inside an agent's shell.

@@ -112,12 +112,44 @@ fn a_goal_created_by_the_tool_is_judged_by_the_evaluator() {
 }
 
 #[test]
+fn the_workers_word_does_not_override_the_evaluators_verdict() {
+    let model = ScriptedModel::start(|request| {
+        let verdict = json!({"verdict": "incomplete", "reason": "tests are missing"});
+        if request.is_subagent("JUDGE IT") {
+            match request.tool_result("toolu_verdict") {
+                Some(_) => Reply::text("Not yet."),
+                None => call(request, "record_verdict", "toolu_verdict", verdict),
+            }
+        } else if let Some(refusal) = request.tool_result("toolu_complete") {
+            assert!(refusal.contains("the newest verdict is 'incomplete': tests are missing"), "{refusal}");
+            Reply::text("Then not.")
+        } else if request.has_tool_result("toolu_agent") {
+            let by_itself = json!({"status": "complete", "completed_by": "self_update"});
+            call(request, "update_goal", "toolu_complete", by_itself)
+        } else if request.tool_named("update_goal").is_none() {
+            work("toolu_wait")
+        } else {
+            let input =
+                json!({"description": "Judge", "prompt": "JUDGE IT", "subagent_type": "steadfast:goal-evaluator"});
+            Reply::default().and_tool_with_id("toolu_agent", "Agent", input)
+        }
+    });
+    let client = client(&model);
+    let output = client.print(PRINT, "/steadfast:goal-start \"Port the parser\" --max-turns 1");
+    model.check_script();
+    let goal = goal(&client);
+    assert_ne!(goal["status"], "complete", "{output:?} {goal:#}");
+    assert_eq!(goal["last_verdict"]["verdict"], "incomplete", "{goal:#}");
+}
+
+#[test]
 fn status_and_the_other_commands_cost_no_model_call() {
     let model = ScriptedModel::start(|_| panic!("the model was asked"));
     let client = client(&model);
     for (command, said) in [
         ("/steadfast:goal-status", "no goal for session"),
         ("/steadfast:goal-history --all", "no goals yet"),
+        ("/steadfast:goal-report --md", "has no goal"),
         ("/steadfast:goal-pause", "has no goal"),
         ("/steadfast:goal-resume", "has no goal"),
         ("/steadfast:goal-extend --add-turns 5", "has no goal"),

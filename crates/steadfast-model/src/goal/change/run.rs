@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::items::request_sign_off;
+use super::completion::request_sign_off;
 use super::{Change, Span, pause_for};
 use crate::clock::Millis;
 use crate::goal::event::{Event, EventKind};

@@ -6,7 +6,7 @@ use strum::IntoEnumIterator as _;
 use super::*;
 use crate::goal::Actor;
 use crate::goal::budget::{Budget, BudgetSource};
-use crate::goal::proof::{Basis, Evidence, Verdict, Verified};
+use crate::goal::proof::{Basis, CompletedBy, Evidence, Proof, Verdict, Verified};
 use crate::goal::turn::{self, Charge, TurnEnd};
 use crate::limit::Limits;
 use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_with, goal_within};

@@ -78,7 +78,7 @@ impl Row {
 
 fn sections(report: &GoalReport) -> Vec<Section> {
     let goal = &report.goal;
-    let items = goal.items.iter().map(|item| match &item.proof {
+    let items = goal.done.items.iter().map(|item| match &item.proof {
         Some(proof) => Row::marked(true, format!("{}: {proof}", item.text)),
         None => Row::marked(false, item.text.clone()),
     });
@@ -108,7 +108,7 @@ fn sections(report: &GoalReport) -> Vec<Section> {
 fn summary(report: &GoalReport) -> Vec<Row> {
     let goal = &report.goal;
     let reason = goal.paused_reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let by = match goal.completed_by {
+    let by = match goal.done.completed_by {
         Some(CompletedBy::SelfUpdate) => ": the agent's own word",
         Some(CompletedBy::Evaluator) => ": the evaluator agreed",
         Some(CompletedBy::Verification) => ": every check passed",
@@ -116,7 +116,7 @@ fn summary(report: &GoalReport) -> Vec<Row> {
         None => "",
     };
     let mut rows = vec![Row::new(format!("{}{reason}{by}", goal.state()))];
-    rows.extend(goal.done_when.as_ref().map(|parts| Row::new(format!("done when: {parts}"))));
+    rows.extend(goal.done.when.as_ref().map(|parts| Row::new(format!("done when: {parts}"))));
     rows.push(Row::new(format!("goal {} of session {}", goal.goal_id, goal.session_id)));
     let ended = if goal.status.is_live() { "" } else { ", ended " };
     let at = if goal.status.is_live() { String::new() } else { clock::to_local(goal.updated_at_ms) };

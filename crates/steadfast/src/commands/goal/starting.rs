@@ -54,7 +54,7 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
 }
 
 pub(super) fn started_text(goal: &Goal, view: &GoalView) -> String {
-    let done_when = view.done_when.as_ref().map(|parts| format!("done when: {parts}\n")).unwrap_or_default();
+    let done_when = view.done.when.as_ref().map(|parts| format!("done when: {parts}\n")).unwrap_or_default();
     let (objective, limits) = (text::headline(&goal.objective, 80), goal.limits.describe());
     format!("◎ Goal started: {objective}\nlimits: {limits}\n{done_when}next: {}", view.next)
 }

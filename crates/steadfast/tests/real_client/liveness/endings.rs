@@ -1,8 +1,8 @@
 //! The end of a goal, a refused completion and a changed objective are each one line to the user.
 
-use super::lab::{Lab, step};
+use super::lab::{A_WHILE, Lab, step};
 use crate::reply::Reply;
-use crate::request::Request;
+use crate::request::{Kind, Request};
 use crate::terminal::dense;
 use crate::tui::Tui;
 use crate::with_steadfast::call;
@@ -54,6 +54,30 @@ fn an_unverified_end_is_one_line_that_says_so() {
     let (lab, tui) = driven("\"Be done\"", script);
     assert_eq!(lab.goal()["status"], "complete");
     assert_shown_once(&tui, "◎ goal complete (unverified)");
+}
+
+/// The agent proves both items and calls the goal done; then nothing moves until the user agrees.
+#[test]
+fn a_goal_with_sign_off_waits_for_the_user() {
+    let proofs = json!([{"item": 1, "proof": "ls: one.txt"}, {"item": 2, "proof": "wc -l: 2"}]);
+    let script = calls("update_goal", json!({"status": "complete", "items": proofs}));
+    let (lab, tui) = driven("\"Be done\" --item \"One is there\" --item \"Two are there\" --sign-off", script);
+    lab.wait_for_pause("sign_off");
+    assert_shown_once(&tui, "◎ the agent says that the goal is done: /goal-complete signs off");
+    lab.stays_quiet(A_WHILE, "the goal waits for the user");
+    let status = lab.status();
+    for line in ["  ✓ 1. One is there: ls: one.txt", "  ✓ 2. Two are there: wc -l: 2", "next: steadfast goal complete"]
+    {
+        assert!(status.contains(line), "{status}");
+    }
+    let told = lab.model.requests_of(Kind::Main)[0].all_text();
+    assert!(told.contains("  1. One is there\n  2. Two are there") && told.contains("signs off"), "{told}");
+    tui.submit("/steadfast:goal-complete");
+    tui.wait_until_shown("goal completed by you");
+    let done = lab.goal();
+    assert_eq!((&done["status"], &done["completed_by"]), (&json!("complete"), &json!("user")), "{done:#}");
+    assert_eq!((lab.events("sign_off_requested"), lab.events("goal_completed_by_user")), (1, 1));
+    lab.model.check_script();
 }
 
 #[test]

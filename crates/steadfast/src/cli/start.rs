@@ -1,4 +1,4 @@
-//! The flags of a new goal that say what counts as done, beside `--verify`.
+//! The flags of `goal start`, and the items that they name.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,33 @@ use clap::Args;
 use steadfast_model::goal::item;
 use steadfast_system::bounded;
 
+use super::GoalLimitArgs;
 use crate::error::{CliError, code};
 
 /// Longest file of items.
 const ITEMS_BYTES: u64 = 64 << 10;
 
+#[derive(Debug, Default, Args)]
+#[command(after_help = "Budgets (tokens / turns / hours):
+  quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
+Example: steadfast goal start \"Port the parser\" --budget 10M --max-hours 4 --verify \"make test\"")]
+pub(crate) struct StartArgs {
+    /// What must be true at the end (1 to 4000 characters)
+    #[arg(required = true, value_name = "OBJECTIVE")]
+    pub(crate) objective: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: GoalLimitArgs,
+    /// Command that must exit 0 before the goal is complete (repeatable)
+    #[arg(long, value_name = "CMD")]
+    pub(crate) verify: Vec<String>,
+    #[command(flatten)]
+    pub(crate) done: DoneArgs,
+    /// Start it when the live goal and those queued before it are over
+    #[arg(long)]
+    pub(crate) queue: bool,
+}
+
+/// What counts as done, beside `--verify`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct DoneArgs {
     /// What must be true at the end; the agent has to prove it (repeatable)
