@@ -7,6 +7,7 @@ mod headless;
 pub(crate) mod hook;
 pub(crate) mod install;
 mod observe;
+mod quota;
 mod reset;
 pub mod rollout;
 mod stream;
@@ -32,6 +33,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     fork_parent: rollout::forked_from,
     holds: rollout::holds,
     turn_runs: rollout::turn_runs,
+    statusline_quotas: |_, _| Vec::new(),
     is_model_output: rollout::is_model_output,
     native_goal_database: |transcript| files::goal_database(&files::home_of(transcript)?),
     native_goal_in_transcript: |_| None,

@@ -43,6 +43,8 @@ pub(crate) struct Accepted {
     pub(crate) message: bool,
     /// How it is allowed to run one of our tools.
     pub(crate) allow: Option<Value>,
+    /// A tool can be refused.
+    pub(crate) refuse: bool,
 }
 
 /// Writes what is accepted of the reply; `None` when there is nothing to say.
@@ -57,6 +59,11 @@ pub(crate) fn write_reply(event_name: &str, reply: &HookReply, accepted: Accepte
         output.insert("hookSpecificOutput".into(), json!({"hookEventName": event_name, "additionalContext": context}));
     }
     if let Some(decision) = accepted.allow.filter(|_| reply.allow_tool) {
+        output.insert("hookSpecificOutput".into(), decision);
+    }
+    if let Some(reason) = reply.refuse_tool.as_ref().filter(|_| accepted.refuse) {
+        let decision =
+            json!({"hookEventName": event_name, "permissionDecision": "deny", "permissionDecisionReason": reason});
         output.insert("hookSpecificOutput".into(), decision);
     }
     if let Some(message) = reply.message.as_ref().filter(|_| accepted.message) {

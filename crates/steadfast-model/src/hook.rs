@@ -40,6 +40,8 @@ pub enum HookEvent {
     Woken,
     /// A prompt that states a goal: `goal: …`.
     Directive { objective: String },
+    /// A tool is about to run; `agent_type` is set in a subagent.
+    ToolAsked { agent_type: Option<String> },
     /// A call of one of our own MCP tools.
     OwnTool { tool_use_id: String, tool_name: String, agent_id: String, agent_type: String },
     /// One of our own MCP tools that changes the goal has answered.
@@ -118,6 +120,8 @@ pub struct HookReply {
     pub message: Option<String>,
     /// Run the tool without asking.
     pub allow_tool: bool,
+    /// Do not run the tool; the model gets this text.
+    pub refuse_tool: Option<String>,
     /// Messages wait to be delivered to the user outside of the client; not part of what is written to it.
     pub has_news: bool,
     /// When the goal is to be woken; not part of what is written either.

@@ -13,7 +13,7 @@ use steadfast_system::log;
 /// seconds, those that only remember after 10, and the others after 30 or more.
 pub(super) fn patience(event: &HookEvent) -> Duration {
     Duration::from_secs(match event {
-        HookEvent::Seen | HookEvent::Interrupt | HookEvent::SessionEnd { .. } => 2,
+        HookEvent::Seen | HookEvent::ToolAsked { .. } | HookEvent::Interrupt | HookEvent::SessionEnd { .. } => 2,
         _ => 5,
     })
 }
@@ -27,7 +27,7 @@ pub(super) fn reply(call: &Call<'_>, outage: Outage) -> HookReply {
     };
     log::line(&call.paths.log_file(), &format!("{} {}: {what}", call.input.event_name, call.session_id()));
     // Every call of a tool would repeat the message.
-    if call.input.event == HookEvent::Seen {
+    if matches!(call.input.event, HookEvent::Seen | HookEvent::ToolAsked { .. }) {
         return HookReply::default();
     }
     let goal =

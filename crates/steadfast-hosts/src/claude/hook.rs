@@ -90,14 +90,15 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
         }
         "PreToolUse" => {
             let tool_name = wire.tool_name.as_deref().and_then(own_tool);
-            let (Some(tool_use_id), Some(tool_name)) = (wire.tool_use_id, tool_name) else {
-                return Ok(None);
-            };
-            HookEvent::OwnTool {
-                tool_use_id,
-                tool_name: tool_name.to_owned(),
-                agent_id: wire.agent_id.unwrap_or_default(),
-                agent_type: wire.agent_type.unwrap_or_default(),
+            match (wire.tool_use_id, tool_name) {
+                (Some(tool_use_id), Some(tool_name)) => HookEvent::OwnTool {
+                    tool_use_id,
+                    tool_name: tool_name.to_owned(),
+                    agent_id: wire.agent_id.unwrap_or_default(),
+                    agent_type: wire.agent_type.unwrap_or_default(),
+                },
+                (None, Some(_)) => return Ok(None),
+                (_, None) => HookEvent::ToolAsked { agent_type: agent.map(|_| wire.agent_type.unwrap_or_default()) },
             }
         }
         "PostToolUse" | "PostToolUseFailure"
@@ -186,6 +187,7 @@ pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String>
         context: reads_context || event_name == "SessionStart",
         message: true,
         allow: (event_name == "PreToolUse").then_some(allow),
+        refuse: event_name == "PreToolUse",
     };
     hook::write_reply(event_name, reply, accepted)
 }

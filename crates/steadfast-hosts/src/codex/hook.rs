@@ -90,6 +90,10 @@ fn event(wire: &CodexHookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
         ("PermissionRequest", _) => {
             wire.tool_name.as_deref()?.starts_with(OWN_TOOLS).then_some(HookEvent::OwnToolAsked)
         }
+        ("PreToolUse", agent) if !wire.tool_name.as_deref()?.starts_with(OWN_TOOLS) => {
+            let agent_type = agent.map(|_| wire.agent_type.clone().unwrap_or_default());
+            Some(HookEvent::ToolAsked { agent_type })
+        }
         // What else a subagent does is its own: it neither prompts nor stops for the session.
         (_, Some(_)) => None,
         (name, None) => root_event(name, wire),
@@ -226,7 +230,11 @@ pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String>
     let allow = json!({"hookEventName": event_name, "decision": {"behavior": "allow"}});
     let allow = (event_name == "PermissionRequest").then_some(allow);
     let message = block || context || tool || other;
-    hook::write_reply(event_name, reply, Accepted { block, context, message, allow })
+    hook::write_reply(
+        event_name,
+        reply,
+        Accepted { block, context, message, allow, refuse: event_name == "PreToolUse" },
+    )
 }
 
 #[cfg(test)]

@@ -31,12 +31,14 @@ const fn event(name: &'static str, timeout: u32) -> CodexEvent {
 }
 
 /// What we listen to, and how long Codex waits for us.
-const EVENTS: [CodexEvent; 11] = [
+const EVENTS: [CodexEvent; 12] = [
     event("SessionStart", 30),
     // `$goal-verify` is answered here and runs the user's own commands.
     event("UserPromptSubmit", 900),
     // Our own tools only touch this session's goal: no question is needed.
     CodexEvent { name: "PermissionRequest", matcher: Some("mcp__steadfast__.*"), timeout: 30 },
+    // The next tool calls of a goal at its limit are refused.
+    event("PreToolUse", 10),
     event("PostToolUse", 30),
     // The only word about a turn that failed: there is no Stop after it.
     event("PostModelRequest", 30),

@@ -3,6 +3,7 @@
 
 mod batch;
 mod charge;
+mod quota;
 
 use serde_json::json;
 
@@ -14,6 +15,7 @@ use crate::limit::{Axis, SharedSpend, Standing};
 
 pub use batch::{BatchDecision, at_batch, at_repeats, count_calls};
 pub use charge::{Charge, charge};
+pub use quota::at_quota;
 
 #[derive(Debug, Clone, Default)]
 pub struct TurnEnd {

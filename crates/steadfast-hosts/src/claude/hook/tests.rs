@@ -73,7 +73,14 @@ fn meanings() -> Vec<(&'static str, Vec<Option<HookEvent>>)> {
             vec![Some(prompt(true)), Some(prompt(true)), Some(prompt(true)), Some(prompt(false)), Some(prompt(false))],
         ),
         ("UserPromptExpansion", vec![None]),
-        ("PreToolUse", vec![None, None, None]),
+        (
+            "PreToolUse",
+            vec![
+                Some(HookEvent::ToolAsked { agent_type: None }),
+                Some(HookEvent::ToolAsked { agent_type: None }),
+                Some(HookEvent::ToolAsked { agent_type: Some("labplug:labagent".into()) }),
+            ],
+        ),
         ("PermissionRequest", vec![Some(HookEvent::PermissionAsked)]),
         ("Notification", vec![Some(HookEvent::Idle), Some(HookEvent::Idle)]),
         ("PostToolBatch", vec![Some(HookEvent::ToolBatch { agent: None })]),
@@ -140,7 +147,7 @@ fn the_plugin_registers_exactly_the_events_that_mean_something() {
         .filter(|(_, it)| it[0].get("matcher").is_some())
         .map(|(event, _)| event)
         .collect();
-    assert_eq!(matched, ["PreToolUse", "Notification"], "everything else is seen whatever tool it is about");
+    assert_eq!(matched, ["Notification"], "everything else is seen whatever tool it is about");
 }
 
 #[test]
@@ -249,7 +256,7 @@ fn our_own_tools_are_known_by_their_full_name_and_carry_who_called_them() {
     // Bug 10 of the plugin: any tool whose name ends in update_goal was taken for its own.
     for name in ["mcp__plugin_other_steadfast__update_goal", "mcp__other__update_goal", "update_goal"] {
         let foreign = EVALUATOR_CALL.replace("mcp__plugin_steadfast_steadfast__record_verdict", name);
-        assert_eq!(read_text(&foreign), None, "{name}");
+        assert!(matches!(read_text(&foreign), Some(HookEvent::ToolAsked { .. })), "{name}");
     }
     assert_eq!(read_text(&EVALUATOR_CALL.replace("tool_use_id", "other")), None);
     let evaluators = ["steadfast:goal-evaluator", "goal-evaluator", "other:goal-evaluator", "worker", ""];
@@ -265,6 +272,7 @@ fn a_reply_has_only_what_the_client_knows_for_its_event() {
         context: Some("know this".into()),
         message: Some("look".into()),
         allow_tool: true,
+        refuse_tool: None,
     };
     let context = |event: &str| json!({"hookEventName": event, "additionalContext": "know this"});
     let block_and_context = |event: &str| json!({"decision": "block", "reason": "go on", "hookSpecificOutput": context(event), "systemMessage": "look"});
@@ -292,6 +300,11 @@ fn a_reply_has_only_what_the_client_knows_for_its_event() {
         assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), expected, "{event}");
         assert_eq!(write_reply(event, &HookReply::default()), None, "{event}");
     }
+    let refused = HookReply { refuse_tool: Some("end".into()), ..HookReply::default() };
+    let deny = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "end"});
+    let written = write_reply("PreToolUse", &refused).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), json!({"hookSpecificOutput": deny}));
+    assert_eq!(write_reply("PostToolUse", &refused), None);
     let only_block = HookReply { block: Some("no".into()), ..HookReply::default() };
     assert_eq!(write_reply("PreCompact", &only_block), None, "compaction is never refused");
 }

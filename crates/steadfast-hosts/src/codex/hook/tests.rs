@@ -68,15 +68,21 @@ fn captured_events_are_understood() {
     };
     assert_eq!(error, "rate_limit");
     assert!(message.contains("try again at Nov 16th, 2026 3:33 AM"), "{message}");
-    for nothing in [
-        "PreModelRequest.json",
-        "PostModelRequest.cancelled.json",
-        "PostCompact.auto.json",
-        "PreToolUse.Bash.json",
-        "PermissionRequest.json",
-    ] {
+    for nothing in
+        ["PreModelRequest.json", "PostModelRequest.cancelled.json", "PostCompact.auto.json", "PermissionRequest.json"]
+    {
         assert_eq!(event_of(nothing), None, "{nothing}");
     }
+}
+
+#[test]
+fn a_tool_that_is_about_to_run_is_asked_about() {
+    let asked = |agent_type: Option<&str>| Some(HookEvent::ToolAsked { agent_type: agent_type.map(str::to_owned) });
+    assert_eq!(event_of("PreToolUse.Bash.json"), asked(None));
+    assert_eq!(event_of("PreToolUse.mcp.json"), asked(None));
+    assert_eq!(event_of("PreToolUse.Bash.in-subagent.json"), asked(Some("default")));
+    let ours = json!({"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "mcp__steadfast__get_goal"});
+    assert_eq!(read_hook(ours.to_string().as_bytes()).unwrap(), None, "our own tools always run");
 }
 
 #[test]
@@ -113,9 +119,7 @@ fn a_failure_is_judged_by_what_it_says() {
 
 #[test]
 fn a_subagent_is_counted_and_drives_nothing() {
-    for nothing in
-        ["UserPromptSubmit.in-subagent.json", "PreToolUse.Bash.in-subagent.json", "PostModelRequest.in-subagent.json"]
-    {
+    for nothing in ["UserPromptSubmit.in-subagent.json", "PostModelRequest.in-subagent.json"] {
         assert_eq!(event_of(nothing), None, "{nothing}");
     }
     let started = read("SubagentStart.json").unwrap();
@@ -189,6 +193,7 @@ fn every_reply_is_within_the_fields_of_its_event() {
         context: Some("context".into()),
         message: Some("message".into()),
         allow_tool: true,
+        refuse_tool: None,
     };
     let names = [
         "SessionStart",
@@ -207,8 +212,9 @@ fn every_reply_is_within_the_fields_of_its_event() {
         "PostModelRequest",
         "SomethingNew",
     ];
-    for name in names {
-        let printed = write_reply(name, &everything);
+    let refusal = HookReply { refuse_tool: Some("end".into()), allow_tool: false, ..everything.clone() };
+    for (name, reply) in names.iter().map(|name| (*name, &everything)).chain([("PreToolUse", &refusal)]) {
+        let printed = write_reply(name, reply);
         let output = &fields[kebab(name)]["output"];
         let Some(known) = output.get("optional").and_then(Value::as_array) else {
             assert_eq!(printed, None, "{name} takes no output");
