@@ -146,6 +146,7 @@ pub fn record(
             path: &file.path,
         };
         let before = db.cursor(&file.path)?;
+        put_quotas(db, goal.host, &file.reading)?;
         // A client may withdraw a message; then the responses around it are still known.
         let keeps_history = file.reading.rewritten && db.knows_any(goal.host, &file.reading.responses)?;
         let written_since = written_since(db, &goal, file, before.as_ref())?;
@@ -218,6 +219,35 @@ pub fn record(
         };
     }
     Ok((goal, facts))
+}
+
+/// Enters readings of a session without a goal in the ledger. A goal that an earlier session of this id pursued is
+/// charged with what is of its time.
+pub fn record_session(
+    db: Db<'_>,
+    host: Host,
+    session_id: &str,
+    readings: &[FileReading],
+    origin: Origin,
+    now: Millis,
+) -> Result<(), StoreError> {
+    for file in readings {
+        let agent_type = file.agent_type.as_str();
+        let source = Source { host, session_id, agent_id: &file.agent_id, agent_type, path: &file.path };
+        put_quotas(db, host, &file.reading)?;
+        for (goal_id, charge) in db.record(source, &file.reading, None, now)?.charges {
+            db.charge_other_goal(&goal_id, charge, origin, now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Stores what a session file says about the user's plan.
+fn put_quotas(db: Db<'_>, host: Host, reading: &Reading) -> Result<(), StoreError> {
+    for quota in db.news_of_quota(host, &reading.quotas)? {
+        db.put_quota(host, &quota)?;
+    }
+    Ok(())
 }
 
 /// Pauses a goal whose turn the user interrupted at a moment.

@@ -5,9 +5,11 @@
 mod announce;
 mod batch;
 mod broken_config;
+mod caps;
 mod failure;
 mod outage;
 mod overtime;
+mod quota;
 mod remember;
 mod restore;
 mod rewake;
@@ -22,6 +24,7 @@ pub use broken_config::broken_config;
 pub use rewake::{LookAtWait, rewake};
 pub use steering::as_command;
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use crate::accounting::{self, Facts, FileReading};
@@ -31,6 +34,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::hook::{HookEvent, HookInput, HookReply};
 use steadfast_model::host::Host;
+use steadfast_model::limit::CapStanding;
 use steadfast_model::memory::Findings;
 use steadfast_model::prompt::PromptError;
 use steadfast_model::reading::NativeGoal;
@@ -59,6 +63,8 @@ struct Call<'a> {
     origin: Origin,
     /// What the hook saw that is worth remembering.
     found: Findings,
+    /// The caps that are near or reached, as they were last counted.
+    caps: RefCell<Vec<CapStanding>>,
 }
 
 impl Call<'_> {
@@ -86,7 +92,7 @@ pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
     let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
     let enabled = paths.config.memory.enabled;
     let found = if enabled { extract::findings(&input.observations) } else { Findings::default() };
-    let call = Call { input, paths, now, origin, found };
+    let call = Call { input, paths, now, origin, found, caps: RefCell::default() };
     run(&call).unwrap_or_else(|error| fail_open(&call, &error))
 }
 
@@ -167,7 +173,10 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             store.write(|db| db.note_tool_call(&note, call.now))?;
             Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
-        HookEvent::ToolAsked { agent_type } => overtime::tool_asked(call, store, agent_type.as_deref()),
+        HookEvent::ToolAsked { agent_type } => {
+            let reply = overtime::tool_asked(call, store, agent_type.as_deref())?;
+            if reply.refuse_tool.is_some() { Ok(reply) } else { caps::tool_asked(call, store) }
+        }
         HookEvent::OwnToolAsked | HookEvent::Seen | HookEvent::Idle => remember::seen(call, store),
         HookEvent::OwnToolDone(done) => announce::own_tool_done(call, store, done),
         HookEvent::PermissionAsked => batch::permission_asked(call, store),
@@ -190,7 +199,11 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             subagent::worked(call, store, agent)
         }
         HookEvent::Stop { after_continuation, last_message, background_work } => {
-            turn::stopped(call, store, *after_continuation, last_message.as_deref(), *background_work)
+            let told = caps::turn_ended(call, store, last_message.as_deref())?;
+            let reply = turn::stopped(call, store, *after_continuation, last_message.as_deref(), *background_work)?;
+            let lines: Vec<String> =
+                told.into_iter().chain(quota::warn(call, store)?).chain(reply.message.clone()).collect();
+            Ok(HookReply { message: (!lines.is_empty()).then(|| lines.join("\n")), ..reply })
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
         HookEvent::Woken => woken::woken(call, store),
@@ -204,7 +217,7 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
 /// One of our commands was let through to the model: a turn begins.
 pub fn command_passed(input: &HookInput, paths: &Paths, now: Millis) {
     let origin = Origin { actor: Actor::Steadfast, place: "user-prompt-submit" };
-    let call = Call { input, paths, now, origin, found: Findings::default() };
+    let call = Call { input, paths, now, origin, found: Findings::default(), caps: RefCell::default() };
     let noted = Store::open_existing(&paths.store)
         .map_err(HookError::from)
         .and_then(|mut store| session::command_passed(&call, &mut store));

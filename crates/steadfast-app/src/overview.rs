@@ -1,6 +1,7 @@
 //! The read model of goals, for status, statusline, history and the hosts' tools. Scripts rely on the field names;
 //! `docs/schema/` describes them.
 
+mod ceilings;
 mod completion;
 pub(crate) mod next;
 pub mod queue;
@@ -8,6 +9,8 @@ pub mod report;
 pub mod runs;
 pub mod session;
 pub mod snapshot;
+
+pub use ceilings::plan_segment;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -50,8 +53,17 @@ pub struct GoalView {
     /// Null when tokens of a model without a known price are among them.
     pub cost_usd: Option<f64>,
     pub usd_budget: Option<f64>,
-    /// What all goals of this store spent today.
+    /// What was counted on this machine today: goals, runs, and with caps also sessions without a goal.
     pub today: Value,
+    /// The caps of `[limits]` that are near or reached.
+    pub caps: Vec<Value>,
+    /// The windows of the user's plan, as the client last reported them.
+    pub plan: Vec<Value>,
+    /// The most that may be used of the plan, in percent.
+    pub plan_percent: Option<i64>,
+    /// Caps and plan for people.
+    #[serde(skip)]
+    pub ceilings: Vec<String>,
     pub continuations_used: i64,
     pub continuations_remaining: i64,
     #[serde(skip)]
@@ -104,6 +116,9 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
     let native_goal = if goal.status.is_live() { native::of_session(db, &goal.session_id)? } else { None };
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
     let today = db.spent_since(clock::day_start(now))?;
+    let caps = ceilings::caps(db, goal, paths, now)?;
+    let plan = ceilings::plan(db, goal, now)?;
+    let plan_percent = goal.limits.get(Axis::Plan).into_iter().chain(paths.config.limits.plan_percent).min();
     Ok(GoalView {
         goal_id: goal.goal_id.clone(),
         session_id: goal.session_id.clone(),
@@ -124,6 +139,10 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         cost_usd: (goal.unpriced_tokens == 0).then(|| dollars(goal.cost_micros)),
         usd_budget: goal.limits.get(Axis::Usd).map(dollars),
         today: json!({"tokens": today.tokens, "cost_usd": dollars(today.cost_micros)}),
+        caps: caps.iter().map(ceilings::cap_json).collect(),
+        plan: plan.iter().map(ceilings::plan_json).collect(),
+        plan_percent,
+        ceilings: ceilings::lines(&caps, &plan, plan_percent),
         continuations_used: goal.continuations_used,
         continuations_remaining: goal.continuations_remaining(),
         has_turn_cap: goal.limits.get(Axis::Turns).is_some(),
@@ -235,7 +254,8 @@ pub fn status_text(view: &GoalView) -> String {
     lines.push(format!("cost: {cost}{of}"));
     let today = &view.today;
     let (tokens, dollars) = (today["tokens"].as_i64().unwrap_or(0), today["cost_usd"].as_f64().unwrap_or(0.0));
-    lines.push(format!("today: {} tokens · {} by all goals", text::thousands(tokens), money(dollars)));
+    lines.push(format!("today: {} tokens · {} counted on this machine", text::thousands(tokens), money(dollars)));
+    lines.extend(view.ceilings.iter().cloned());
     let turns_left =
         if view.has_turn_cap { format!(" · {} left", view.continuations_remaining) } else { String::new() };
     lines.push(format!("turns: {}{turns_left}", view.continuations_used));

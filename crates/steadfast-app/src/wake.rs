@@ -7,8 +7,10 @@ use steadfast_model::goal::change::{self, Span};
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::liveness;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason, turn};
+use steadfast_model::limit::SharedSpend;
 use steadfast_model::prompt::{self, PromptError, Wording};
-use steadfast_store::{Db, Origin, Store, StoreError, spend};
+use steadfast_store::spend::{self, Spender};
+use steadfast_store::{Db, Origin, Store, StoreError};
 use steadfast_system::paths::Paths;
 
 const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "rewake" };
@@ -68,7 +70,8 @@ pub fn claim(
         let Some(goal) = resumed(db, goal, now)? else {
             return Ok(None);
         };
-        let shared = spend::shared(db, &paths.config.limits.0, now)?;
+        let caps = spend::standings(db, &paths.config.limits.caps, Spender::Session(session_id), now)?;
+        let shared = SharedSpend::of(&caps);
         let mut change = turn::wake(&goal, shared, now);
         let brief = prompting::brief(db, &mut change.goal)?;
         let goal = db.save(&goal, change, ORIGIN)?;

@@ -18,6 +18,7 @@ use super::{claude, codex};
 use steadfast_model::clock::Millis;
 use steadfast_model::hook::{HookInput, HookReply};
 use steadfast_model::host::Host;
+use steadfast_model::quota::Quota;
 use steadfast_model::reading::{NativeGoal, Position, Reading};
 
 pub fn adapter(host: Host) -> &'static HostAdapter {
@@ -71,6 +72,8 @@ pub struct HostAdapter {
     pub holds: fn(transcript: &Path, statement: &Statement, since: Since) -> io::Result<bool>,
     /// Whether a turn runs, as the session's file says; `None` if it does not say so.
     pub turn_runs: fn(transcript: &Path) -> Option<bool>,
+    /// The windows of the user's plan in the input of a status line; empty if the host does not report them there.
+    pub statusline_quotas: fn(input: &Value, now: Millis) -> Vec<Quota>,
     /// Whether a line of a session file is an answer of the model or a tool call.
     pub is_model_output: fn(line: &Value) -> bool,
 

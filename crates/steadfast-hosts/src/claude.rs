@@ -6,6 +6,7 @@ mod headless;
 pub(crate) mod hook;
 pub(crate) mod install;
 mod observe;
+mod quota;
 mod stream;
 pub mod transcript;
 
@@ -38,6 +39,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
         Since::Compaction { .. } => Ok(false),
     },
     turn_runs: |_| None,
+    statusline_quotas: quota::of_statusline,
     is_model_output: transcript::is_model_output,
     native_goal_database: |_| None,
     native_goal_in_transcript: transcript::last_goal,

@@ -8,6 +8,7 @@ pub(crate) mod hook;
 pub(crate) mod install;
 mod interrupt;
 mod observe;
+mod quota;
 mod reset;
 pub mod rollout;
 mod stream;
@@ -35,6 +36,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     fork_parent: rollout::forked_from,
     holds: rollout::holds,
     turn_runs: rollout::turn_runs,
+    statusline_quotas: |_, _| Vec::new(),
     is_model_output: rollout::is_model_output,
     native_goal_database: |transcript| files::goal_database(&files::home_of(transcript)?),
     native_goal_in_transcript: |_| None,

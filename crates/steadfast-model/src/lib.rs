@@ -14,7 +14,9 @@ pub mod outbox;
 pub mod pause;
 pub mod price;
 pub mod prompt;
+pub mod quota;
 pub mod reading;
+
 pub mod redact;
 pub mod run;
 #[cfg(any(test, feature = "testing"))]

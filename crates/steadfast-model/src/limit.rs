@@ -1,6 +1,6 @@
 //! Limits of goals, of runs, and of everything together. An [`Axis`] is what is limited; all that differs between
 //! axes is in this file: how one is counted, written, parsed, warned about and extended, and which pause it causes.
-//! Goals and runs hold [`Limits`]; `[limits]` in the configuration holds [`Cap`]s over a day or a week.
+//! Goals and runs hold [`Limits`]; `[limits]` in the configuration holds [`Cap`]s over everything, a model or a session.
 
 mod amount;
 mod cap;
@@ -15,7 +15,7 @@ use crate::text;
 use amount::{decimal, parse_deadline, parse_tokens};
 
 pub use amount::AmountError;
-pub use cap::{Cap, Period, SharedSpend, Spend};
+pub use cap::{Cap, CapScope, CapStanding, Period, SharedSpend, Spend, fullest};
 
 /// A documented column holds this many turns for a goal without a cap on them.
 pub const UNLIMITED_TURNS: i64 = 1_000_000;
@@ -39,8 +39,11 @@ pub enum Axis {
     Hours,
     /// A moment, in milliseconds since the epoch.
     Deadline,
-    /// The caps of the day and the week over all goals and runs, in percent of the fullest one.
+    /// The caps of the configuration, in percent of the fullest one.
     Shared,
+    /// The quota of the user's plan, in percent of its fuller window. It is no part of [`Used`]: what a client last
+    /// reported is held against it where a turn ends.
+    Plan,
 }
 
 /// What was used, in the unit of each axis.
@@ -74,6 +77,7 @@ impl Axis {
             Self::Hours => Some(PausedReason::WallClockCap),
             Self::Deadline => Some(PausedReason::Deadline),
             Self::Shared => Some(PausedReason::CostCap),
+            Self::Plan => Some(PausedReason::UsageLimit),
         }
     }
 
@@ -98,7 +102,7 @@ impl Axis {
             Self::Usd => Some("--add-usd X"),
             Self::Turns => Some("--add-turns N"),
             Self::Hours | Self::Deadline => Some("--add-hours H"),
-            Self::Shared => None,
+            Self::Shared | Self::Plan => None,
         }
     }
 
@@ -116,7 +120,8 @@ impl Axis {
             Self::Turns => "turns",
             Self::Hours => "time",
             Self::Deadline => "time to its deadline",
-            Self::Shared => "cap over all goals",
+            Self::Shared => "cap of [limits]",
+            Self::Plan => "plan's quota",
         }
     }
 
@@ -129,6 +134,7 @@ impl Axis {
             Self::Hours => text::duration(amount / 1_000),
             Self::Deadline => format!("until {}", clock::to_local(amount)),
             Self::Shared => format!("{amount} %"),
+            Self::Plan => format!("{amount} % of the plan"),
         }
     }
 
@@ -142,6 +148,7 @@ impl Axis {
             Self::Hours => decimal(text.trim_end_matches('h'), 3_600).and_then(|seconds| seconds.checked_mul(1_000)),
             Self::Turns => text.parse().ok().filter(|turns| *turns < UNLIMITED_TURNS),
             Self::Shared => text.parse().ok(),
+            Self::Plan => text.trim_end_matches('%').parse().ok().filter(|percent| *percent <= 100),
         };
         amount.filter(|amount| *amount > 0).ok_or_else(not_positive)
     }
@@ -155,6 +162,7 @@ impl Axis {
             Self::Hours => (used.time_ms, amount),
             Self::Deadline => (used.now_ms - used.started_at_ms, amount - used.started_at_ms),
             Self::Shared => (used.shared.percent(), amount),
+            Self::Plan => (0, amount),
         }
     }
 }
@@ -177,7 +185,7 @@ impl Standing {
     /// A limit that is nearly used up, for the model and the user.
     pub fn describe_near(&self) -> String {
         if self.axis == Axis::Shared {
-            return "over 80 % of the cap over all goals used".to_owned();
+            return "over 80 % of a cap of [limits] used".to_owned();
         }
         let percent = if self.most > 0 { self.used.saturating_mul(100) / self.most } else { 100 };
         format!("{percent} % of the goal's {} used", self.axis.noun())
@@ -189,8 +197,10 @@ impl Standing {
             Axis::Tokens => format!("{} of {} tokens", text::thousands(self.used), text::thousands(self.most)),
             Axis::Turns => format!("{} of {} turns", self.used, self.most),
             Axis::Deadline => "the deadline has passed".to_owned(),
-            Axis::Shared => "the cap over all goals of the day or the week".to_owned(),
-            Axis::Usd | Axis::Hours => format!("{} of {}", self.axis.format(self.used), self.axis.format(self.most)),
+            Axis::Shared => "a cap of [limits]".to_owned(),
+            Axis::Usd | Axis::Hours | Axis::Plan => {
+                format!("{} of {}", self.axis.format(self.used), self.axis.format(self.most))
+            }
         }
     }
 }
@@ -241,6 +251,7 @@ impl Limits {
         let amount = match axis {
             // The caps of the configuration; far from them there is nothing to show.
             Axis::Shared => (used.shared != SharedSpend::Free).then_some(100),
+            Axis::Plan => None,
             _ => self.get(axis),
         };
         let (used, most) = axis.measure(amount?, used);

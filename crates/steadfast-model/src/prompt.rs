@@ -170,7 +170,9 @@ fn used_of_tightest(goal: &Goal, now: Millis) -> String {
         Axis::Tokens => format!("{} of {} tokens used", text::short_number(used), text::short_number(most)),
         Axis::Deadline => axis.format(goal.limits.get(axis).unwrap_or_default()),
         Axis::Turns => format!("{used} of {most} turns used"),
-        Axis::Usd | Axis::Hours | Axis::Shared => format!("{} of {} used", axis.format(used), axis.format(most)),
+        Axis::Usd | Axis::Hours | Axis::Shared | Axis::Plan => {
+            format!("{} of {} used", axis.format(used), axis.format(most))
+        }
     }
 }
 

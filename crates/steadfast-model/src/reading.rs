@@ -8,6 +8,7 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{DAY, Millis};
+use crate::quota::Quota;
 use crate::text;
 
 /// Token counts by kind. Sums saturate: a foreign file can contain any number.
@@ -121,6 +122,8 @@ pub struct Reading {
     pub cwd: Option<String>,
     /// The newest such failure in these bytes, if the host's file records it.
     pub usage_limit: Option<UsageLimit>,
+    /// The newest numbers about the user's plan, if the host's file has them.
+    pub quotas: Vec<Quota>,
     /// The bytes that were read before changed, so the file was read from its start.
     pub rewritten: bool,
     pub position: Position,
@@ -197,6 +200,9 @@ impl Reading {
         self.interrupted_at = later.interrupted_at.or(self.interrupted_at);
         self.cwd = self.cwd.take().or(later.cwd);
         self.usage_limit = later.usage_limit.or(self.usage_limit.take());
+        if !later.quotas.is_empty() {
+            self.quotas = later.quotas;
+        }
         self.position = later.position;
     }
 }

@@ -22,8 +22,24 @@ CREATE TABLE goal_environments (
 
 -- What kind of subagent a response is of; empty for the worker itself.
 ALTER TABLE responses ADD COLUMN agent_type TEXT NOT NULL DEFAULT '';
--- Caps count responses in no goal's time too.
-CREATE INDEX idx_responses_at ON responses (at_ms);
+-- Caps are summed at every batch of tool calls: these indexes have all that the sums need.
+CREATE INDEX idx_responses_spend ON responses
+  (at_ms, model, input_tokens, cache_creation_tokens, output_tokens, cost_micros);
+CREATE INDEX idx_responses_session ON responses
+  (session_id, input_tokens, cache_creation_tokens, output_tokens, cost_micros);
+
+-- Which caps the user was told about, once for each period and amount.
+CREATE TABLE cap_notices (
+  cap TEXT NOT NULL,
+  -- Empty unless the cap is one of a session.
+  session_id TEXT NOT NULL,
+  from_ms INTEGER NOT NULL,
+  most INTEGER NOT NULL,
+  -- 0: near, 1: reached.
+  reached INTEGER NOT NULL CHECK (reached IN (0, 1)),
+  told_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (cap, session_id, from_ms, most, reached)
+) WITHOUT ROWID;
 
 -- How much of the user's plan is used, as a client last reported it.
 CREATE TABLE plan_usage (

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Row, params};
+use rusqlite::params;
 
 use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
@@ -12,7 +12,6 @@ use steadfast_model::goal::Goal;
 use steadfast_model::goal::change::Span;
 use steadfast_model::goal::turn::Charge;
 use steadfast_model::host::Host;
-use steadfast_model::limit::Spend;
 use steadfast_model::price;
 use steadfast_model::reading::{NativeGoal, Position, Reading, Response, Tokens};
 
@@ -241,18 +240,6 @@ impl Db<'_> {
             }
         }
         Ok(false)
-    }
-
-    /// What goals and runs were charged with since a moment.
-    pub fn spent_since(self, from: Millis) -> Result<Spend, StoreError> {
-        let sql = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) FROM
-                     (SELECT input_tokens + cache_creation_tokens + output_tokens AS tokens, cost_micros
-                        FROM responses WHERE goal_id IS NOT NULL AND at_ms >= ?1
-                      UNION ALL
-                      SELECT input_tokens + cache_creation_tokens + output_tokens, cost_micros
-                        FROM run_attempts WHERE ended_at_ms >= ?1)";
-        let read = |row: &Row<'_>| Ok(Spend { tokens: row.get(0)?, cost_micros: row.get(1)? });
-        Ok(self.0.prepare_cached(sql)?.query_row([from], read)?)
     }
 
     pub fn has_open_span(self, goal_id: &str) -> Result<bool, StoreError> {

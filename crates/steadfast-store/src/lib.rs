@@ -12,6 +12,7 @@ mod migrate;
 mod outage;
 mod outbox;
 mod queue;
+mod quota;
 mod runs;
 mod sessions;
 pub mod spend;

@@ -1,20 +1,22 @@
-//! `config.toml` in the home directory. Unknown keys are ignored, so that an older binary reads a newer file; wrong
-//! types are reported with their line.
+//! `config.toml` in the home directory. Unknown keys are ignored, so that an older binary reads a newer file, but not in
+//! `[limits]`; wrong types are reported with their line.
 
+mod limits;
 mod notify;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use steadfast_model::limit::{Axis, Cap, Limits, Period};
-use strum::IntoEnumIterator as _;
+use serde::Deserialize;
 use toml::de::DeTable;
 
 use steadfast_model::host::Host;
 
+pub use limits::LimitsConfig;
 pub use notify::{NoSecret, NotifyConfig};
+
+/// The keys of the file that are not a mistyped `[limits]`.
+const SECTIONS: [&str; 9] = ["db", "goal", "accounting", "limits", "memory", "agents", "runs", "watch", "notify"];
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -23,7 +25,9 @@ pub struct Config {
     pub db: Option<PathBuf>,
     pub goal: GoalConfig,
     pub accounting: AccountingConfig,
-    pub limits: Caps,
+    /// Read apart, since only its own reader knows the places of its keys.
+    #[serde(skip)]
+    pub limits: LimitsConfig,
     pub memory: MemoryConfig,
     pub agents: AgentsConfig,
     pub runs: RunsConfig,
@@ -95,46 +99,6 @@ pub struct AgentConfig {
     pub permission_flags: Option<Vec<String>>,
     /// Further flags.
     pub flags: Vec<String>,
-}
-
-/// Caps over all goals and runs together, from keys such as `daily_usd` and `weekly_tokens`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caps(pub Vec<Cap>);
-
-/// The axes that can be summed over all goals and runs.
-const SUMMED: [Axis; 2] = [Axis::Tokens, Axis::Usd];
-
-impl<'de> Deserialize<'de> for Caps {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let table = toml::Table::deserialize(deserializer)?;
-        let mut caps = Vec::new();
-        for period in Period::iter() {
-            let mut limits = Limits::default();
-            for axis in SUMMED {
-                let key = format!("{period}_{axis}");
-                if let Some(value) = table.get(&key) {
-                    let amount = amount(axis, value)
-                        .ok_or_else(|| D::Error::custom(format!("`{key}` needs a number, and has {value}")))?;
-                    limits.set(axis, Some(amount));
-                }
-            }
-            if !limits.is_empty() {
-                caps.push(Cap { period, limits });
-            }
-        }
-        Ok(Self(caps))
-    }
-}
-
-/// Money is written in dollars, everything else as a whole number.
-fn amount(axis: Axis, value: &toml::Value) -> Option<i64> {
-    match (axis, value) {
-        (Axis::Usd, toml::Value::Integer(dollars)) => dollars.checked_mul(1_000_000),
-        #[expect(clippy::cast_possible_truncation, reason = "dollars times a million is far below 2^63")]
-        (Axis::Usd, toml::Value::Float(dollars)) if dollars.is_finite() => Some((dollars * 1_000_000.0) as i64),
-        (Axis::Usd, _) => None,
-        (_, value) => value.as_integer(),
-    }
 }
 
 #[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
@@ -262,7 +226,12 @@ impl Config {
     /// Reads the file; an absent one means all defaults.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let Some(text) = read(path)? else { return Ok(Self::default()) };
-        toml::from_str(&text).map_err(|error| invalid(path, &text, &error))
+        let config: Self = toml::from_str(&text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            invalid(path, &text, at, error.message())
+        })?;
+        let limits = limits::read(&text, &SECTIONS).map_err(|fault| invalid(path, &text, fault.at, &fault.message))?;
+        Ok(Self { limits, ..config })
     }
 
     /// Reads the file for a caller that must find the store although the file is broken: the defaults, with the `db`
@@ -287,12 +256,12 @@ fn read(path: &Path) -> std::io::Result<Option<String>> {
     }
 }
 
-fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+fn invalid(path: &Path, text: &str, at: usize, message: &str) -> ConfigError {
+    let before = text.get(..at).unwrap_or_default();
     ConfigError::Invalid {
         path: path.to_owned(),
         line: before.matches('\n').count() + 1,
-        message: error.message().trim_end().replace('\n', ", "),
+        message: message.trim_end().replace('\n', ", "),
     }
 }
 
@@ -323,7 +292,8 @@ mod tests {
             ("db = \"/a.db\"\n[limits]\ndaily_usd = [\n", "line 3: ", Some("/a.db")),
             ("no_progress = [\ndb = \"/a.db\"\n", "line 2: ", None),
             ("db = 7\n", "line 1: ", None),
-            ("[limits]\ndaily_usd = \"ten\"\n", "`daily_usd` needs a number", None),
+            ("[limits]\ndaily_usd = \"ten\"\n", "line 2: `daily_usd` needs a number", None),
+            ("db = \"/a.db\"\n[limits]\n\ndayly_usd = 1\n", "line 4: unknown key `dayly_usd`", Some("/a.db")),
             ("\u{1}", "line 1: ", None),
         ] {
             fs_err::write(&file, text).unwrap();

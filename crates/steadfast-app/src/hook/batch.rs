@@ -3,20 +3,21 @@
 use minijinja::context;
 
 use super::turn::{GOAL_VANISHED, limited, pause_notice, readings_of_running_goal, repeated};
-use super::{Call, HookError, overtime, remember, restore};
+use super::{Call, HookError, caps, overtime, quota, restore};
+use crate::wake;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::change;
 use steadfast_model::goal::turn::{self, BatchDecision};
 use steadfast_model::hook::HookReply;
 use steadfast_model::prompt;
-use steadfast_store::{Store, StoreError, spend};
+use steadfast_store::{Store, StoreError};
 
 /// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
 pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     let Some(readings) = readings_of_running_goal(call, store)? else {
-        return remember::seen(call, store);
+        return caps::worked(call, store, None);
     };
-    let (goal, decision, warnings, notice) = store.write(|db| {
+    let (goal, decision, warnings, notice, waits) = store.write(|db| {
         let recorded = call.record(db, &readings)?;
         let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
         db.touch_session(call.session_id(), call.now)?;
@@ -25,7 +26,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             goal = db.save(&goal, change, call.origin)?;
         }
         db.remember(call.session_id(), &call.found, call.now)?;
-        let shared = spend::shared(db, &call.paths.config.limits.0, call.now)?;
+        let shared = call.shared(db)?;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
             goal = db.save(&goal, change, call.origin)?;
@@ -34,23 +35,27 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         let limit = call.paths.config.goal.repeated_calls_limit;
         let repeats = turn::at_repeats(&goal, limit, call.now).map(|(change, decision)| (Some(change), decision));
         let (change, decision) = repeats.unwrap_or_else(|| turn::at_batch(&goal, shared, call.now));
-        if let Some(change) = change {
+        if let Some(mut change) = change {
+            call.name_cap(&mut change);
             goal = db.save(&goal, change, call.origin)?;
         }
+        let waits = quota::pause(call, db, &goal)?;
         // No Stop follows where this hook ends the turn.
-        if is_end(decision) && call.host().capabilities().batch_ends_turn {
+        if (is_end(decision) || waits.is_some()) && call.host().capabilities().batch_ends_turn {
             db.end_turn(call.session_id(), false, call.now)?;
         }
-        Ok::<_, StoreError>((goal, decision, warnings, pause_notice(call.host(), &seen)))
+        Ok::<_, StoreError>((goal, decision, warnings, pause_notice(call.host(), &seen), waits))
     })?;
     if notice.is_some() {
         return Ok(HookReply { message: notice, ..HookReply::default() });
     }
+    if let Some((goal, message)) = waits {
+        return Ok(HookReply { wake_at_ms: wake::moment(&goal), ..ended(call, &goal, message)? });
+    }
     Ok(match decision {
         BatchDecision::Proceed if warnings.is_empty() => HookReply::default(),
         BatchDecision::Proceed => {
-            let phrases: Vec<String> =
-                warnings.iter().map(|limit| goal.standing(*limit, call.now).describe_near()).collect();
+            let phrases: Vec<String> = warnings.iter().map(|limit| call.describe_near(&goal, *limit)).collect();
             let limits = phrases.join("; ");
             HookReply {
                 context: Some(prompt::render(
@@ -63,10 +68,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         }
         BatchDecision::WindDown(limit) => HookReply {
             context: Some(prompt::wind_down(&goal, restore::wording(call, store.read(), &goal)?, limit, call.now)?),
-            message: Some(format!(
-                "◎ limit reached ({}); the turn winds down.",
-                goal.standing(limit, call.now).describe_reached()
-            )),
+            message: Some(format!("◎ limit reached ({}); the turn winds down.", call.describe_reached(&goal, limit))),
             ..HookReply::default()
         },
         BatchDecision::Nudge(count) => {

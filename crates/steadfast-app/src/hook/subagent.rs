@@ -1,7 +1,7 @@
 //! Hooks of subagents: their tokens count, and nothing they do drives the goal.
 
 use super::turn::pause_notice;
-use super::{Call, HookError, remember};
+use super::{Call, HookError, caps, remember};
 use crate::accounting::{self, FileReading};
 use steadfast_hosts::adapter;
 use steadfast_model::hook::{Agent, HookReply};
@@ -10,7 +10,7 @@ use steadfast_store::{Store, StoreError};
 /// A subagent called tools or ended: its tokens count, its turn is its own.
 pub(super) fn worked(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
     let Some(readings) = readings(call, store, agent)? else {
-        return remember::seen(call, store);
+        return caps::worked(call, store, Some(agent));
     };
     let message = store.write(|db| {
         remember::keep_registered(call, db)?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Call, HookError, overtime, restore};
+use super::{Call, HookError, overtime, quota, restore};
 use crate::accounting::{self, Facts, FileReading};
 use crate::action::{self, Place};
 use crate::prompting::{self, Brief};
@@ -21,7 +21,7 @@ use steadfast_model::limit::Axis;
 use steadfast_model::prompt::Wording;
 use steadfast_model::reading::NativeGoal;
 use steadfast_model::text;
-use steadfast_store::{Db, Store, StoreError, spend};
+use steadfast_store::{Db, Store, StoreError};
 use steadfast_system::config::OnCompact;
 
 /// The client writes its file up to a tenth of a second late; while the hook runs it keeps writing.
@@ -90,7 +90,7 @@ pub(super) fn stopped(
     let Ended { goal, decision, warnings, brief, notice } =
         store.write(|db| decide(call, db, &readings, end, native_goal.as_ref()))?;
     if notice.is_some() {
-        return Ok(HookReply { message: notice, ..HookReply::default() });
+        return Ok(HookReply { message: notice, wake_at_ms: wake::moment(&goal), ..HookReply::default() });
     }
     if !goal.status.is_live() {
         return start_queued(call, store);
@@ -136,7 +136,12 @@ fn decide(
         return Ok(Ended { goal, decision: Decision::Silent, warnings: Vec::new(), brief: None, notice });
     }
     let config = &call.paths.config;
-    let shared = spend::shared(db, &config.limits.0, call.now)?;
+    if let Some((goal, message)) = quota::pause(call, db, &goal)? {
+        db.end_turn(call.session_id(), end.background_work, call.now)?;
+        let notice = Some(message);
+        return Ok(Ended { goal, decision: Decision::Silent, warnings: Vec::new(), brief: None, notice });
+    }
+    let shared = call.shared(db)?;
     let mut warnings = Vec::new();
     if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
         goal = db.save(&goal, change, call.origin)?;
@@ -161,6 +166,7 @@ fn decide(
     let is_blocked = end.drive == Drive::Block && matches!(decision, Decision::Continue | Decision::WindDown(_));
     let mut brief = None;
     if let Some(mut change) = change {
+        call.name_cap(&mut change);
         if !warnings.is_empty() {
             change.goal.briefed_hash = None;
         }
@@ -231,7 +237,7 @@ pub(super) fn end_overtime(db: Db<'_>, goal: Goal, call: &Call<'_>) -> Result<Go
     }
 }
 
-fn wait_for_last_message(
+pub(super) fn wait_for_last_message(
     host: Host,
     readings: &mut [FileReading],
     last_message: Option<&str>,
@@ -253,9 +259,8 @@ fn wait_for_last_message(
 
 /// What the user is told at the end of a turn.
 fn message(call: &Call<'_>, goal: &Goal, decision: Decision, warnings: &[Axis]) -> Option<String> {
-    let now = call.now;
     let mut messages: Vec<String> =
-        warnings.iter().map(|limit| format!("◎ {}", goal.standing(*limit, now).describe_near())).collect();
+        warnings.iter().map(|limit| format!("◎ {}", call.describe_near(goal, *limit))).collect();
     match decision {
         Decision::Silent | Decision::UserFirst | Decision::Continue => {}
         Decision::BackgroundFirst => {
@@ -265,10 +270,9 @@ fn message(call: &Call<'_>, goal: &Goal, decision: Decision, warnings: &[Axis]) 
         Decision::NativeGoalDrives => {
             messages.push("◎ the client's own /goal drives; /goal clear lets this goal continue.".into());
         }
-        Decision::WindDown(limit) => messages.push(format!(
-            "◎ limit reached ({}); one turn to wind down.",
-            goal.standing(limit, now).describe_reached()
-        )),
+        Decision::WindDown(limit) => {
+            messages.push(format!("◎ limit reached ({}); one turn to wind down.", call.describe_reached(goal, limit)))
+        }
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
         Decision::NoProgress => messages.push(call.host().spell(&format!(
             "◎ no progress in {} turns, so the goal is paused (no_progress). /goal-resume continues.",
@@ -300,7 +304,7 @@ pub(super) fn limited(goal: &Goal, limit: Axis, call: &Call<'_>) -> String {
         Some(flag) => format!("/goal-extend {flag} continues it"),
         None => "/goal-resume continues it when there is room again".to_owned(),
     };
-    let reached = goal.standing(limit, call.now).describe_reached();
+    let reached = call.describe_reached(goal, limit);
     format!("◎ the goal is {}: {reached}. {}.", goal.state(), call.host().spell(&way_on))
 }
 

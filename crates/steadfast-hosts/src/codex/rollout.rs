@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use self::thread::Thread;
 use self::wire::{Head, Tokens};
-use super::hook;
+use super::{hook, quota};
 use crate::lines;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::hook::acceptable_id;
@@ -250,6 +250,11 @@ impl<'a> RolloutLine<'a> {
 
     /// The totals so far. They repeat, and stand beside the records of newer files.
     fn token_count(&self, thread: &mut Thread, reading: &mut Reading) {
+        let limits = self.payload.get("rate_limits").filter(|_| !thread.is_inheriting());
+        let quotas = limits.zip(self.at_ms).map(|(limits, at)| quota::read(limits, at));
+        if let Some(quotas) = quotas.filter(|quotas| !quotas.is_empty()) {
+            reading.quotas = quotas;
+        }
         let Some(info) = self.payload.get("info").filter(|info| !info.is_null()) else {
             return;
         };

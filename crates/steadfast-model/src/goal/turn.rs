@@ -4,6 +4,7 @@
 mod batch;
 mod charge;
 mod overtime;
+mod quota;
 mod repeats;
 
 use serde_json::json;
@@ -17,6 +18,7 @@ use crate::limit::{Axis, SharedSpend, Standing};
 pub use batch::{BatchDecision, at_batch};
 pub use charge::{Charge, charge};
 pub use overtime::{ToolCaller, ToolRefusal, before_tool, count_refusal, overtime_over};
+pub use quota::at_quota;
 pub use repeats::{at_repeats, count_calls};
 
 #[derive(Debug, Clone, Default)]

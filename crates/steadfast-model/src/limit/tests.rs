@@ -17,6 +17,9 @@ fn amounts_as_people_write_them() {
     }
     assert_eq!(Axis::Usd.parse("$2.5", 0), Ok(2_500_000));
     assert_eq!(Axis::Hours.parse("0.5", 0), Ok(1_800_000));
+    for (text, percent) in [("90", Some(90)), ("90%", Some(90)), ("100", Some(100)), ("101", None), ("0", None)] {
+        assert_eq!(Axis::Plan.parse(text, 0).ok(), percent, "{text}");
+    }
     assert_eq!(Axis::Turns.parse("0", 0), Err(AmountError::NotPositive("0".into())));
 }
 
@@ -33,6 +36,10 @@ fn every_axis_has_an_entry() {
     };
     for axis in Axis::iter() {
         let limits = Limits::default().with(axis, 100);
+        if axis == Axis::Plan {
+            assert_eq!(limits.standing(axis, &used), None, "what a client reported is no part of what was used");
+            continue;
+        }
         let standing = limits.standing(axis, &used).unwrap();
         assert!(standing.is_near() && !standing.is_reached(), "{axis}: {standing:?}");
         assert_eq!(axis.to_string().parse(), Ok(axis));
@@ -50,4 +57,37 @@ fn the_first_reached_limit_is_money_before_the_caps() {
     assert_eq!((limits.reached(&used), limits.reached_within_turn(&used)), (Some(Axis::Turns), None));
     let used = Used { shared: SharedSpend::Reached, ..Used::default() };
     assert_eq!(limits.reached(&used), Some(Axis::Shared));
+}
+
+#[test]
+fn caps_are_named_as_in_the_configuration_and_the_fullest_one_is_told() {
+    let cap = |scope, axis, most| Cap { scope, axis, most };
+    let opus = CapScope::Model("claude-opus".into(), Period::Weekly);
+    for (cap, spent, name, level, text) in [
+        (cap(CapScope::Machine(Period::Daily), Axis::Tokens, 1_000), 799, "daily_tokens", SharedSpend::Free, "799 of"),
+        (
+            cap(CapScope::Machine(Period::Weekly), Axis::Tokens, 1_000),
+            800,
+            "weekly_tokens",
+            SharedSpend::Near,
+            "800 of",
+        ),
+        (
+            cap(opus, Axis::Tokens, 1_000),
+            1_000,
+            "models.\"claude-opus\".weekly_tokens",
+            SharedSpend::Reached,
+            "1,000 of",
+        ),
+        (cap(CapScope::Session, Axis::Usd, 2_000_000), 2, "session_usd", SharedSpend::Reached, "$2.00 of $2.00"),
+    ] {
+        assert_eq!(cap.name(), name);
+        let standing = cap.standing(Spend { tokens: spent, cost_micros: spent * 1_000_000 }, 0);
+        assert_eq!(SharedSpend::of(std::slice::from_ref(&standing)), level, "{name}");
+        assert!(standing.describe().starts_with(&format!("{name}: {text}")), "{}", standing.describe());
+    }
+    let standing = |most| cap(CapScope::Session, Axis::Tokens, most).standing(Spend { tokens: 90, cost_micros: 0 }, 0);
+    let caps = [standing(1_000), standing(100), standing(110)];
+    assert_eq!(fullest(&caps), Some(&caps[1]));
+    assert_eq!((SharedSpend::of(&[]), fullest(&[])), (SharedSpend::Free, None));
 }

@@ -72,7 +72,7 @@ impl From<Axis> for RunReason {
             Axis::Usd => Self::BudgetUsd,
             Axis::Turns => Self::MaxIterations,
             Axis::Hours | Axis::Deadline => Self::MaxHours,
-            Axis::Shared => Self::CostCap,
+            Axis::Shared | Axis::Plan => Self::CostCap,
         }
     }
 }

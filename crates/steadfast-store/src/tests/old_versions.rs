@@ -229,8 +229,11 @@ fn a_store_of_the_version_before_loses_no_row() {
         let run =
             "SELECT run_id, name, kind, title, project_dir, status, stage, plan_json, state_json, version FROM runs";
         let runs = [run, "SELECT * FROM run_stages", "SELECT * FROM run_attempts"];
-        let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT IN ('idx_responses_at', 'idx_runs_parent')
-                       AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue') ORDER BY name";
+        let new = "'idx_responses_spend', 'idx_responses_session', 'idx_runs_parent'";
+        let indexes = &format!(
+            "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT IN ({new})
+             AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue') ORDER BY name"
+        );
         [&*live, &*history, runs[0], runs[1], runs[2], indexes].map(|sql| rows(db, sql))
     };
     let before = all(&db);

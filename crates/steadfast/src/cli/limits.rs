@@ -26,6 +26,9 @@ pub(crate) struct GoalLimitArgs {
     /// Time at which to stop: 17:30, 2026-11-15T17:30, or "in 3h"
     #[arg(long, value_name = "TIME")]
     deadline: Option<String>,
+    /// Maximum percentage of the plan's 5-hour or weekly quota; waits for the reset
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    plan_percent: Option<String>,
 }
 
 impl GoalLimitArgs {
@@ -36,6 +39,7 @@ impl GoalLimitArgs {
             (Axis::Turns, &self.max_turns),
             (Axis::Hours, &self.max_hours),
             (Axis::Deadline, &self.deadline),
+            (Axis::Plan, &self.plan_percent),
         ];
         budget(self.budget.as_deref(), &flags, objective, now)
     }

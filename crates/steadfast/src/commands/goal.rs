@@ -18,9 +18,9 @@ use steadfast_app::{native, session};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{self, Actor, Goal, change};
 use steadfast_model::host::Screen;
-use steadfast_model::limit::SharedSpend;
 use steadfast_model::text;
-use steadfast_store::{Db, Origin, Store, StoreError, spend};
+use steadfast_store::spend::{self, Spender};
+use steadfast_store::{Db, Origin, Store, StoreError};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
@@ -263,10 +263,14 @@ impl<'a> SessionGoal<'a> {
 fn refuse_above_shared_cap(context: &CommandContext<'_>, store: &Store, session_id: &str) -> Result<(), CliError> {
     let stopped =
         store.read().goal(session_id)?.is_some_and(|goal| goal.paused_reason == Some(goal::PausedReason::CostCap));
-    let limits = &context.paths.config.limits.0;
-    if stopped && spend::shared(store.read(), limits, context.now)? == SharedSpend::Reached {
-        let hint = "wait for the next day or week, or raise [limits] in config.toml";
-        return Err(CliError::new(code::LIMIT, "the cap over all goals is reached", hint));
+    if !stopped {
+        return Ok(());
+    }
+    let caps = &context.paths.config.limits.caps;
+    let near = spend::standings(store.read(), caps, Spender::Session(session_id), context.now)?;
+    if let Some(cap) = near.iter().find(|cap| cap.standing.is_reached()) {
+        let hint = format!("{}, or raise {} under [limits] in config.toml", cap.way_on(), cap.cap.name());
+        return Err(CliError::new(code::LIMIT, format!("a cap is reached: {}", cap.describe()), hint));
     }
     Ok(())
 }

@@ -438,7 +438,7 @@ fn a_daily_cap_winds_down_and_pauses_every_goal() {
     env.run(&["goal", "start", "y", "--session", "s2"]).succeeds();
     env.says("s1", "m1", "one", 850);
     let warned = env.stop("s1", "one", false);
-    assert!(warned["systemMessage"].as_str().unwrap().contains("all goals"), "{warned}");
+    assert!(warned["systemMessage"].as_str().unwrap().contains("daily_tokens: 850 of 1,000 tokens"), "{warned}");
     env.says("s2", "m2", "two", 200);
     let wind_down = env.stop("s2", "two", false);
     assert!(wind_down["reason"].as_str().unwrap().contains("last turn"), "{wind_down}");
@@ -447,7 +447,7 @@ fn a_daily_cap_winds_down_and_pauses_every_goal() {
     let goal = env.status();
     assert_eq!((&goal["paused_reason"], &goal["today"]["tokens"]), (&json!("cost_cap"), &json!(1050)));
     assert!(env.goal(&["status"]).stdout.contains("today: 1,050 tokens"));
-    env.goal(&["resume"]).fails_with(5, "cap over all goals");
+    env.goal(&["resume"]).fails_with(5, "daily_tokens: 1,050 of 1,000 tokens");
     std::fs::write(env.home().join("config.toml"), "[limits]\ndaily_tokens = 1000000\ndaily_usd = 100\n").unwrap();
     env.goal(&["resume"]).succeeds();
     assert_eq!(env.stop("s1", "one", false)["decision"], "block");

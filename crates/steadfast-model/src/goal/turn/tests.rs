@@ -105,6 +105,7 @@ fn every_limit_gives_one_wind_down_turn_and_then_stops() {
             Axis::Hours => "paused (wall_clock_cap)",
             Axis::Deadline => "paused (deadline)",
             Axis::Shared => "paused (cost_cap)",
+            Axis::Plan => "paused (usage_limit)",
         };
         assert_eq!(stopped.state(), expected);
         assert_eq!((stopped.wind_down, stopped.resume_at_ms), (None, None));

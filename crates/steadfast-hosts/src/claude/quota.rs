@@ -1,0 +1,40 @@
+//! The windows of the user's plan, which the client gives to status lines.
+
+use serde_json::Value;
+
+use steadfast_model::clock::Millis;
+use steadfast_model::quota::{Quota, Window};
+
+/// `{"rate_limits": {"five_hour": {"used_percentage": 83.5, "resets_at": 1794765638}, "seven_day": …}}`; absent
+/// without a subscription, and before the first answer of the model.
+pub(super) fn of_statusline(input: &Value, now: Millis) -> Vec<Quota> {
+    let limits = &input["rate_limits"];
+    let windows = [(&limits["five_hour"], Window::FiveHour), (&limits["seven_day"], Window::Weekly)];
+    let one = |(quota, window): (&Value, Window)| {
+        let resets_at = quota["resets_at"].as_i64().and_then(|seconds| seconds.checked_mul(1_000));
+        Quota::read(window, quota["used_percentage"].as_f64()?, resets_at, now)
+    };
+    windows.into_iter().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn windows_are_read_where_the_client_reports_them() {
+        let input = json!({"session_id": "s", "rate_limits": {
+            "five_hour": {"used_percentage": 83.5, "resets_at": 1_794_765_638},
+            "seven_day": {"used_percentage": 41, "resets_at": 1_795_265_638},
+        }});
+        let quota =
+            |window, used_percent, reset| Quota { window, used_percent, resets_at_ms: Some(reset), seen_at_ms: 7 };
+        let [short, long] =
+            [quota(Window::FiveHour, 83, 1_794_765_638_000), quota(Window::Weekly, 41, 1_795_265_638_000)];
+        assert_eq!(of_statusline(&input, 7), [short, long]);
+        for other in [json!({}), json!({"rate_limits": null}), json!({"rate_limits": {"five_hour": 7}})] {
+            assert_eq!(of_statusline(&other, 7), [], "{other}");
+        }
+    }
+}
