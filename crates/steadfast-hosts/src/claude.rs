@@ -36,6 +36,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
         Since::Compaction { .. } => Ok(false),
     },
     turn_runs: |_| None,
+    last_model: transcript::last_model,
     is_model_output: transcript::is_model_output,
     native_goal_database: |_| None,
     native_goal_in_transcript: transcript::last_goal,

@@ -79,7 +79,14 @@ pub struct Run {
     #[serde(default)]
     pub closed_ms: Millis,
     pub tokens: i64,
+    /// The known part of the cost.
     pub cost_micros: i64,
+    /// A part of the cost is not known.
+    #[serde(default)]
+    pub cost_unknown: bool,
+    /// The same since the run was started or resumed: a limit on money cannot hold from there on.
+    #[serde(default)]
+    pub cost_unknown_now: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use steadfast_model::goal::turn::Charge;
 use steadfast_model::host::Host;
 use steadfast_model::limit::Spend;
 use steadfast_model::price;
-use steadfast_model::reading::{NativeGoal, Position, Reading, Response, Tokens};
+use steadfast_model::reading::{NativeGoal, Position, Reading, Response, Tier, Tokens};
 
 /// How far a file was read, and what a reader must remember about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Db<'_> {
         let known = self.response(host, &response.id)?;
         let goal_id = match &known {
             Some((old, goal_id)) => {
-                if !response.supersedes(old) || response == old {
+                if !response.supersedes(old) || (response.bill() == old.bill() && response.at_ms == old.at_ms) {
                     return Ok(());
                 }
                 goal_id.clone()
@@ -169,9 +169,10 @@ impl Db<'_> {
         let tokens = &response.tokens;
         self.execute(
             "INSERT INTO responses (host, response_id, session_id, agent_id, goal_id, model, input_tokens,
-               output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-             ON CONFLICT (host, response_id) DO UPDATE SET model = excluded.model,
+               output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms,
+               tier)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+             ON CONFLICT (host, response_id) DO UPDATE SET model = excluded.model, tier = excluded.tier,
                input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
                cache_creation_tokens = excluded.cache_creation_tokens,
                cache_creation_1h_tokens = excluded.cache_creation_1h_tokens,
@@ -188,8 +189,9 @@ impl Db<'_> {
                 tokens.cache_creation,
                 tokens.cache_creation_1h,
                 tokens.cache_read,
-                price::cost_micros(&response.model, tokens),
+                price::cost_micros(&response.bill()),
                 response.at_ms,
+                <&str>::from(response.tier),
             ],
         )?;
         Ok(())
@@ -197,7 +199,7 @@ impl Db<'_> {
 
     fn response(self, host: &str, id: &str) -> Result<Option<(Response, Option<String>)>, StoreError> {
         let sql = "SELECT model, input_tokens, output_tokens, cache_creation_tokens, cache_creation_1h_tokens,
-                     cache_read_tokens, at_ms, goal_id
+                     cache_read_tokens, at_ms, goal_id, tier
                    FROM responses WHERE host = ?1 AND response_id = ?2";
         self.first(sql, [host, id], |row| {
             let tokens = Tokens {
@@ -207,7 +209,9 @@ impl Db<'_> {
                 cache_creation_1h: row.get(4)?,
                 cache_read: row.get(5)?,
             };
-            Ok((Response { id: id.to_owned(), model: row.get(0)?, tokens, at_ms: row.get(6)? }, row.get(7)?))
+            let tier = row.get::<_, String>(8)?.parse().unwrap_or(Tier::Unknown);
+            let response = Response { id: id.to_owned(), model: row.get(0)?, tier, tokens, ..Response::default() };
+            Ok((Response { at_ms: row.get(6)?, ..response }, row.get(7)?))
         })
     }
 
@@ -240,6 +244,14 @@ impl Db<'_> {
                         FROM run_attempts WHERE ended_at_ms >= ?1)";
         let read = |row: &Row<'_>| Ok(Spend { tokens: row.get(0)?, cost_micros: row.get(1)? });
         Ok(self.0.prepare_cached(sql)?.query_row([from], read)?)
+    }
+
+    /// Whether a part of what goals and runs were charged with since a moment has no known cost.
+    pub fn has_unknown_cost_since(self, from: Millis) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM responses
+                     WHERE goal_id IS NOT NULL AND at_ms >= ?1 AND cost_micros IS NULL)
+                   OR EXISTS (SELECT 1 FROM run_attempts WHERE ended_at_ms >= ?1 AND cost_unknown <> 0)";
+        Ok(self.0.prepare_cached(sql)?.query_row([from], |row| row.get(0))?)
     }
 
     pub fn has_open_span(self, goal_id: &str) -> Result<bool, StoreError> {
@@ -299,8 +311,9 @@ fn add(charge: &mut Charge, response: &Response, agent_id: &str, sign: i64) {
         charge.subagent_tokens += tokens;
     }
     charge.cache_read_tokens += sign * response.tokens.cache_read;
-    match price::cost_micros(&response.model, &response.tokens) {
+    match price::cost_micros(&response.bill()) {
         Some(micros) => charge.cost_micros += sign * micros,
-        None => charge.unpriced_tokens += tokens,
+        // Cache reads are not charged, but they cost.
+        None => charge.unpriced_tokens += sign * response.tokens.total(),
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     let Some(readings) = readings_of_running_goal(call, store)? else {
         return remember::seen(call, store);
     };
-    let (goal, decision, warnings, notice) = store.write(|db| {
+    let (goal, decision, warnings, notice, ends_turn) = store.write(|db| {
         let recorded = call.record(db, &readings)?;
         let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
         db.touch_session(call.session_id(), call.now)?;
@@ -36,10 +36,11 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         if let Some(change) = change {
             goal = db.save(&goal, change, call.origin)?;
         }
-        Ok::<_, StoreError>((goal, decision, warnings, pause_notice(call.host(), &seen)))
+        Ok::<_, StoreError>((goal, decision, warnings, pause_notice(call.host(), &seen), seen.unpriced.is_some()))
     })?;
     if notice.is_some() {
-        return Ok(HookReply { message: notice, ..HookReply::default() });
+        let block = notice.clone().filter(|_| ends_turn);
+        return Ok(HookReply { message: notice, block, ..HookReply::default() });
     }
     Ok(match decision {
         BatchDecision::Proceed if warnings.is_empty() => HookReply::default(),
