@@ -13,8 +13,14 @@ use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, Charge};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
+use steadfast_model::limit::Axis;
+use steadfast_model::price;
 use steadfast_model::reading::{InvalidField, Position, Reading, ToolLine};
+use steadfast_model::text;
 use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
+
+/// Why a goal with a limit on money stops at a response that it cannot price.
+pub(crate) const UNKNOWN_PRICE: &str = "a response has no known price, so the limit on money cannot hold";
 
 /// A session file with what is new in it.
 #[derive(Debug)]
@@ -49,6 +55,8 @@ pub struct Facts {
     pub interrupted: bool,
     /// Accounting became uncertain in this pass.
     pub became_uncertain: bool,
+    /// The model of a response whose unknown price paused the goal in this pass, because the goal limits money.
+    pub unpriced: Option<String>,
     /// A malformed token field paused the goal in this pass.
     pub invalid: Option<InvalidField>,
 }
@@ -197,6 +205,13 @@ pub fn record(
         goal = flag_uncertain(db, &goal, "transcript_rewritten", origin, now)?;
         facts.became_uncertain = true;
     }
+    if own.unpriced_tokens > 0 && goal.status == GoalStatus::Active && goal.limits.get(Axis::Usd).is_some() {
+        let model = unpriced_model(readings);
+        let reason = PausedReason::AccountingUncertain;
+        let payload = json!({"reason": reason, "cause": UNKNOWN_PRICE, "model": model});
+        goal = db.save(&goal, pause_for(&goal, reason, Event::new(EventKind::GoalPaused, payload), now), origin)?;
+        facts.unpriced = Some(model);
+    }
     match &facts.invalid {
         Some(invalid) if charging => {
             let payload =
@@ -248,6 +263,13 @@ fn put_quotas(db: Db<'_>, host: Host, reading: &Reading) -> Result<(), StoreErro
         db.put_quota(host, &quota)?;
     }
     Ok(())
+}
+
+/// The model of the first response without a known price.
+fn unpriced_model(readings: &[FileReading]) -> String {
+    let mut responses = readings.iter().flat_map(|file| &file.reading.responses);
+    let unpriced = responses.find(|response| price::cost_micros(&response.bill()).is_none());
+    unpriced.map(|response| text::headline(&response.model, 60)).unwrap_or_default()
 }
 
 /// Pauses a goal whose turn the user interrupted at a moment.

@@ -14,13 +14,15 @@ use crate::accounting::{self, FileEnd};
 pub use completion::{Claim, add_evidence, complete};
 pub use orphan::{adopt, delete_orphans, find_goal, find_goal_ever, is_orphaned, orphans};
 pub use queue::{Enqueued, drop_queued, enqueue, move_queued, start_next, start_next_with};
+use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Refusal, Span};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::wait::WaitError;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason, liveness};
 use steadfast_model::host::Host;
-use steadfast_model::limit::Limits;
+use steadfast_model::limit::{Axis, Limits};
+use steadfast_model::price;
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
@@ -54,6 +56,8 @@ pub enum ActionError {
     NotQueued { number: usize, count: usize },
     #[error("the previous goal was abandoned by the agent; a new one needs the user's word")]
     NeedsUser,
+    #[error("a limit on money cannot hold: model `{0}` has no known price")]
+    UnknownPrice(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -77,6 +81,9 @@ impl ActionError {
             Self::NoQueueOfRun => "start another run: `steadfast run \"OBJECTIVE\"`".into(),
             Self::NotQueued { count: 0, .. } => "add a goal with `/goal-start \"OBJECTIVE\" --queue`".into(),
             Self::NotQueued { count, .. } => format!("use a number from 1 to {count}; `/goal-queue list` shows them"),
+            Self::UnknownPrice(_) => {
+                "limit tokens, turns or hours instead: --budget N, --max-turns N, --max-hours H".into()
+            }
             Self::NeedsUser => "ask the user to start it".into(),
             Self::Store(error) => error.hint().to_owned(),
         }
@@ -97,8 +104,19 @@ pub struct Place {
 
 /// Starts a goal in a session that has none, or whose last one is over.
 pub fn start(store: &mut Store, place: &Place, new: NewGoal, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
+    refuse_unknown_price(place, &new)?;
     let ends = read_before_start(store, place, origin, now)?;
     store.write(|db| start_with(db, place, new, &ends, origin, now))
+}
+
+/// A session that has not answered yet is accepted: the goal pauses at the first response without a price.
+fn refuse_unknown_price(place: &Place, new: &NewGoal) -> Result<(), ActionError> {
+    let limits_money = new.budget.limits.get(Axis::Usd).is_some();
+    let model = place.transcript.as_deref().filter(|_| limits_money).and_then(adapter(place.host).last_model);
+    match model.filter(|model| !price::is_priced(model)) {
+        Some(model) => Err(ActionError::UnknownPrice(text::headline(&model, 60))),
+        None => Ok(()),
+    }
 }
 
 /// Charges the last turn of the previous goal to that goal, and finds the ends of the session's files.

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 pub use completion::{CompletionView, ItemView, RunGoal};
 
+use crate::accounting::UNKNOWN_PRICE;
 use crate::{liveness, native};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
@@ -119,6 +120,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
     let caps = ceilings::caps(db, goal, paths, now)?;
     let plan = ceilings::plan(db, goal, now)?;
     let plan_percent = goal.limits.get(Axis::Plan).into_iter().chain(paths.config.limits.plan_percent).min();
+    let cost_today = (!db.has_unknown_cost_since(clock::day_start(now))?).then_some(today.cost_micros);
     Ok(GoalView {
         goal_id: goal.goal_id.clone(),
         session_id: goal.session_id.clone(),
@@ -138,7 +140,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         cache_read_tokens: goal.cache_read_tokens,
         cost_usd: (goal.unpriced_tokens == 0).then(|| dollars(goal.cost_micros)),
         usd_budget: goal.limits.get(Axis::Usd).map(dollars),
-        today: json!({"tokens": today.tokens, "cost_usd": dollars(today.cost_micros)}),
+        today: json!({"tokens": today.tokens, "cost_usd": cost_today.map(dollars)}),
         caps: caps.iter().map(ceilings::cap_json).collect(),
         plan: plan.iter().map(ceilings::plan_json).collect(),
         plan_percent,
@@ -253,8 +255,8 @@ pub fn status_text(view: &GoalView) -> String {
     let of = view.usd_budget.map(|budget| format!(" of {}", money(budget))).unwrap_or_default();
     lines.push(format!("cost: {cost}{of}"));
     let today = &view.today;
-    let (tokens, dollars) = (today["tokens"].as_i64().unwrap_or(0), today["cost_usd"].as_f64().unwrap_or(0.0));
-    lines.push(format!("today: {} tokens · {} counted on this machine", text::thousands(tokens), money(dollars)));
+    let (tokens, cost) = (today["tokens"].as_i64().unwrap_or(0), today["cost_usd"].as_f64().map(price::micros));
+    lines.push(format!("today: {} tokens · {} counted on this machine", text::thousands(tokens), text::cost(cost)));
     lines.extend(view.ceilings.iter().cloned());
     let turns_left =
         if view.has_turn_cap { format!(" · {} left", view.continuations_remaining) } else { String::new() };
@@ -281,7 +283,9 @@ pub fn status_text(view: &GoalView) -> String {
             verdict["reason"].as_str().map(|reason| format!(": {}", text::headline(reason, 120))).unwrap_or_default();
         lines.push(format!("last verdict: {}{reason}{stale}", verdict["verdict"].as_str().unwrap_or("?")));
     }
-    if view.accounting_uncertain || view.paused_reason == Some(PausedReason::AccountingUncertain) {
+    if view.cost_usd.is_none() && view.paused_reason == Some(PausedReason::AccountingUncertain) {
+        lines.push(format!("⚠ {UNKNOWN_PRICE}. Run /goal-reconcile --accept-reset to continue without its cost."));
+    } else if view.accounting_uncertain || view.paused_reason == Some(PausedReason::AccountingUncertain) {
         lines.push("⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.".into());
     }
     if view.queue > 0 {

@@ -164,8 +164,12 @@ pub fn registry(project: &Path) -> Result<Vec<RegistryEntry>, FilesError> {
     Ok(registry::document().peek(&ProjectPlace::of(project)?)?.map(registry::entries).unwrap_or_default())
 }
 
-/// Millionths of a dollar as dollars; whole numbers without a decimal point, as `jq` writes them.
-fn usd(micros: i64) -> Value {
+/// Millionths of a dollar as dollars; whole numbers without a decimal point, as `jq` writes them. A cost of which a part
+/// is unknown is null.
+fn usd(micros: i64, is_unknown: bool) -> Value {
+    if is_unknown {
+        return Value::Null;
+    }
     if micros % 1_000_000 == 0 {
         return json!(micros / 1_000_000);
     }

@@ -62,6 +62,8 @@ pub struct HostAdapter {
     pub read_transcript: fn(path: &Path, from: &Position) -> io::Result<Reading>,
     /// Reads the responses that are new in a session file; everything else may be left out.
     pub read_counts: fn(path: &Path, from: &Position) -> io::Result<Reading>,
+    /// The model that answers in a session now, as its file says.
+    pub last_model: fn(transcript: &Path) -> Option<String>,
     /// Id and file of each subagent of a session; `None` if only hooks name them.
     pub subagent_files: fn(transcript: &Path) -> Option<SubagentFiles>,
     /// The kind of the subagent that writes this file, if a file says so.

@@ -40,6 +40,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     },
     turn_runs: |_| None,
     statusline_quotas: quota::of_statusline,
+    last_model: transcript::last_model,
     is_model_output: transcript::is_model_output,
     native_goal_database: |_| None,
     native_goal_in_transcript: transcript::last_goal,

@@ -37,6 +37,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     holds: rollout::holds,
     turn_runs: rollout::turn_runs,
     statusline_quotas: |_, _| Vec::new(),
+    last_model: rollout::last_model,
     is_model_output: rollout::is_model_output,
     native_goal_database: |transcript| files::goal_database(&files::home_of(transcript)?),
     native_goal_in_transcript: |_| None,

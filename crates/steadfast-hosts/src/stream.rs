@@ -147,7 +147,10 @@ fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<Atte
     for response in all.responses.iter().filter(|response| own(response.at_ms)) {
         let usage = usage.get_or_insert_with(AttemptUsage::default);
         usage.tokens += response.tokens;
-        usage.cost_micros += Table::shipped().cost_micros(&response.model, &response.tokens).unwrap_or(0);
+        match Table::shipped().cost_micros(&response.bill()) {
+            Some(micros) => usage.cost_micros += micros,
+            None => usage.cost_unknown = true,
+        }
     }
     usage
 }

@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Span, Timestamp, Zoned};
 
 pub type Millis = i64;
 
-pub const HOUR: Millis = 3_600_000;
+pub const MINUTE: Millis = 60_000;
+pub const HOUR: Millis = 60 * MINUTE;
 pub const DAY: Millis = 24 * HOUR;
 
 /// Reads the clock. Only the outermost layers call this.

@@ -7,8 +7,16 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::reading::Tokens;
+use crate::reading::{Tier, Tokens};
 use crate::text;
+
+/// What a session file says about a response that decides its price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bill<'a> {
+    pub model: &'a str,
+    pub tier: Tier,
+    pub tokens: &'a Tokens,
+}
 
 /// Dollars per million tokens of each kind.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq)]
@@ -27,13 +35,40 @@ struct Price {
     cache_write_5m_long: Option<f64>,
     cache_write_1h_long: Option<f64>,
     cache_read_long: Option<f64>,
+    /// What multiplies all rates in that tier. If it is missing, the response has no cost.
+    fast: Option<f64>,
+    priority: Option<f64>,
+    batch: Option<f64>,
+    flex: Option<f64>,
+    /// The vendor does not offer fast mode for a long context.
+    #[serde(default)]
+    fast_is_short: bool,
 }
 
 impl Price {
+    /// The cost in millionths of a dollar; `None` if the vendor has not published a rate for it.
+    fn cost_of(self, bill: &Bill<'_>) -> Option<i64> {
+        let rates = self.for_context(bill.tokens)?;
+        let factor = match bill.tier {
+            Tier::Standard => 1.0,
+            Tier::Fast if self.fast_is_short && self.is_long(bill.tokens) => return None,
+            Tier::Fast => self.fast?,
+            Tier::Priority => self.priority?,
+            Tier::Batch => self.batch?,
+            Tier::Flex => self.flex?,
+            Tier::Unknown => return None,
+        };
+        Some(rates.cost_micros(bill.tokens, factor))
+    }
+
+    fn is_long(&self, tokens: &Tokens) -> bool {
+        let context = tokens.input.saturating_add(tokens.cache_creation).saturating_add(tokens.cache_read);
+        self.long_context_above.is_some_and(|most| context > most)
+    }
+
     /// The rates for a response with these tokens.
     fn for_context(self, tokens: &Tokens) -> Option<Self> {
-        let context = tokens.input + tokens.cache_creation + tokens.cache_read;
-        if self.long_context_above.is_none_or(|most| context <= most) {
+        if !self.is_long(tokens) {
             return Some(self);
         }
         Some(Self {
@@ -46,8 +81,8 @@ impl Price {
         })
     }
 
-    /// The cost at exactly these rates, in millionths of a dollar.
-    fn cost_micros(self, tokens: &Tokens) -> i64 {
+    /// The cost at exactly these rates times a factor, in millionths of a dollar.
+    fn cost_micros(self, tokens: &Tokens, factor: f64) -> i64 {
         #[expect(clippy::cast_precision_loss, reason = "token counts are below 2^53")]
         let part = |count: i64, dollars_per_million: f64| count as f64 * dollars_per_million;
         let short_lived = (tokens.cache_creation - tokens.cache_creation_1h).max(0);
@@ -58,20 +93,24 @@ impl Price {
             + part(tokens.cache_creation_1h, self.cache_write_1h)
             + part(tokens.cache_read, self.cache_read);
         #[expect(clippy::cast_possible_truncation, reason = "far below 2^63")]
-        let micros = micros.round() as i64;
+        let micros = (micros * factor).round() as i64;
         micros
     }
 
     fn amounts(&self) -> impl Iterator<Item = f64> {
         let always = [self.input, self.output, self.cache_write_5m, self.cache_write_1h, self.cache_read];
-        let long = [
+        let others = [
             self.input_long,
             self.output_long,
             self.cache_write_5m_long,
             self.cache_write_1h_long,
             self.cache_read_long,
+            self.fast,
+            self.priority,
+            self.batch,
+            self.flex,
         ];
-        always.into_iter().chain(long.into_iter().flatten())
+        always.into_iter().chain(others.into_iter().flatten())
     }
 }
 
@@ -139,15 +178,26 @@ impl Table {
     }
 
     /// The cost of a response in millionths of a dollar; `None` when the table has no price for it.
-    pub fn cost_micros(&self, model: &str, tokens: &Tokens) -> Option<i64> {
-        Some(self.models.get(plain_model(model))?.for_context(tokens)?.cost_micros(tokens))
+    pub fn cost_micros(&self, bill: &Bill<'_>) -> Option<i64> {
+        self.models.get(plain_model(bill.model))?.cost_of(bill)
     }
 }
 
 /// The cost of a response by the shipped table. A hook needs one model, so only that model's lines are parsed; a test
 /// compares this with the whole table.
-pub fn cost_micros(model: &str, tokens: &Tokens) -> Option<i64> {
-    shipped_price(plain_model(model))?.for_context(tokens).map(|price| price.cost_micros(tokens))
+pub fn cost_micros(bill: &Bill<'_>) -> Option<i64> {
+    shipped_price(plain_model(bill.model))?.cost_of(bill)
+}
+
+/// Whether a model that a user named surely has no price. A name without a digit is an alias, such as `opus`.
+pub fn is_unknown(model: &str) -> bool {
+    let name = plain_model(model);
+    name.bytes().any(|byte| byte.is_ascii_digit()) && !is_priced(name)
+}
+
+/// Whether the shipped table has any price for a model.
+pub fn is_priced(model: &str) -> bool {
+    shipped_price(plain_model(model)).is_some()
 }
 
 /// Millionths of a dollar as dollars.
@@ -195,7 +245,49 @@ mod tests {
     }
 
     fn cost(model: &str, [input, output, cache_creation, cache_read]: [i64; 4]) -> Option<i64> {
-        cost_micros(model, &Tokens { input, output, cache_creation, cache_read, ..Tokens::default() })
+        cost_in(Tier::Standard, model, [input, output, cache_creation, cache_read])
+    }
+
+    fn cost_in(tier: Tier, model: &str, [input, output, cache_creation, cache_read]: [i64; 4]) -> Option<i64> {
+        let tokens = Tokens { input, output, cache_creation, cache_read, ..Tokens::default() };
+        cost_micros(&Bill { model, tier, tokens: &tokens })
+    }
+
+    #[test]
+    fn fast_mode_and_tiers_multiply_the_rates() {
+        let tokens = [1_000, 1_000, 1_000, 1_000];
+        // Opus 4.6: 5 + 25 + 6.25 + 0.5 dollars per million.
+        assert_eq!(cost("claude-opus-4-6", tokens), Some(36_750));
+        assert_eq!(cost_in(Tier::Fast, "claude-opus-4-6", tokens), Some(6 * 36_750));
+        assert_eq!(cost_in(Tier::Fast, "claude-opus-4-8", tokens), Some(2 * 36_750));
+        assert_eq!(cost_in(Tier::Batch, "claude-opus-4-6", tokens), Some(36_750 / 2));
+        // Fast mode over the whole context.
+        assert_eq!(cost_in(Tier::Fast, "claude-opus-4-6", [500_000, 0, 0, 0]), Some(15_000_000));
+        assert_eq!(cost_in(Tier::Fast, "gpt-5.6-sol", [300_000, 1_000, 0, 0]), Some(4_800_000 + 60_000));
+        assert_eq!(cost_in(Tier::Fast, "gpt-5.4", [1_000, 0, 0, 0]), Some(5_000));
+    }
+
+    #[test]
+    fn a_tier_without_a_published_rate_has_no_cost() {
+        let tokens = [1_000, 1_000, 0, 0];
+        for (tier, model) in [
+            (Tier::Fast, "claude-sonnet-5"),
+            (Tier::Fast, "gpt-6-astra"),
+            (Tier::Priority, "claude-opus-4-6"),
+            (Tier::Flex, "gpt-5.4"),
+            (Tier::Unknown, "claude-opus-4-6"),
+            (Tier::Standard, "mystery-1"),
+        ] {
+            assert_eq!(cost_in(tier, model, tokens), None, "{tier} {model}");
+        }
+        assert_eq!(cost_in(Tier::Fast, "gpt-5.4", [300_000, 0, 0, 0]), None, "not offered for a long context");
+    }
+
+    #[test]
+    fn sonnet_above_200k_costs_the_long_rate_for_every_token() {
+        assert_eq!(cost("claude-sonnet-4-5-20250929", [200_000, 1_000, 0, 0]), Some(600_000 + 15_000));
+        assert_eq!(cost("claude-sonnet-4-5-20250929", [250_000, 1_000, 0, 0]), Some(1_500_000 + 22_500));
+        assert_eq!(cost("claude-sonnet-4[1m]", [1, 0, 0, 200_000]), Some(120_006));
     }
 
     #[test]
@@ -239,7 +331,8 @@ mod tests {
             assert!(error.contains(about), "{text}: {error}");
         }
         let tokens = Tokens { input: 10, output: 1, ..Tokens::default() };
-        assert_eq!(Table::from_toml(fine, path).unwrap().cost_micros("x", &tokens), Some(24));
+        let bill = Bill { model: "x", tier: Tier::Standard, tokens: &tokens };
+        assert_eq!(Table::from_toml(fine, path).unwrap().cost_micros(&bill), Some(24));
     }
 
     #[test]

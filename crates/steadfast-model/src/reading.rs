@@ -7,7 +7,10 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use strum::{Display, EnumString, IntoStaticStr};
+
 use crate::clock::{DAY, Millis};
+use crate::price::Bill;
 use crate::quota::Quota;
 use crate::text;
 
@@ -49,17 +52,44 @@ impl AddAssign for Tokens {
     }
 }
 
+/// The speed and service tier of a response, as far as they decide its price.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize,
+)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    #[default]
+    Standard,
+    Fast,
+    Priority,
+    Batch,
+    Flex,
+    /// One that this program does not know.
+    Unknown,
+}
+
 /// One response of the model, which a file may record on several lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Response {
     pub id: String,
     pub model: String,
+    pub tier: Tier,
     pub tokens: Tokens,
+    /// The skill or MCP server that the client says the response was for; empty if it says nothing.
+    pub tool: String,
+    /// The kind of subagent that the client says gave the response; empty if it says nothing.
+    pub agent_type: String,
     /// 0 when the line has no time.
     pub at_ms: Millis,
 }
 
 impl Response {
+    /// What decides its price.
+    pub fn bill(&self) -> Bill<'_> {
+        Bill { model: &self.model, tier: self.tier, tokens: &self.tokens }
+    }
+
     /// Whether this record of a response is later than another one of the same response.
     pub fn supersedes(&self, other: &Self) -> bool {
         self.tokens.output >= other.tokens.output
@@ -120,6 +150,10 @@ pub struct Reading {
     pub interrupted_at: Option<Millis>,
     /// The first working directory in the file, if the host's reader looks for it.
     pub cwd: Option<String>,
+    /// The session that a subagent's file belongs to, if the file says so.
+    pub parent: Option<String>,
+    /// The kind of subagent whose file this is, if it is told once for the whole file.
+    pub agent_type: Option<String>,
     /// The newest such failure in these bytes, if the host's file records it.
     pub usage_limit: Option<UsageLimit>,
     /// The newest numbers about the user's plan, if the host's file has them.
@@ -199,6 +233,8 @@ impl Reading {
         self.native_goal = later.native_goal.or(self.native_goal.take());
         self.interrupted_at = later.interrupted_at.or(self.interrupted_at);
         self.cwd = self.cwd.take().or(later.cwd);
+        self.parent = self.parent.take().or(later.parent);
+        self.agent_type = self.agent_type.take().or(later.agent_type);
         self.usage_limit = later.usage_limit.or(self.usage_limit.take());
         if !later.quotas.is_empty() {
             self.quotas = later.quotas;

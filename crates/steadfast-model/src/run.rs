@@ -80,12 +80,19 @@ pub struct Run {
     #[serde(default)]
     pub closed_ms: Millis,
     pub tokens: i64,
+    /// The known part of the cost.
     pub cost_micros: i64,
     /// What runs spent that the agents of this one started. It counts to the limits.
     #[serde(default)]
     pub nested_tokens: i64,
     #[serde(default)]
     pub nested_cost_micros: i64,
+    /// A part of the cost is not known.
+    #[serde(default)]
+    pub cost_unknown: bool,
+    /// The same since the run was started or resumed: a limit on money cannot hold from there on.
+    #[serde(default)]
+    pub cost_unknown_now: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -232,6 +232,11 @@ pub fn usd(micros: i64) -> String {
     format!("${}.{:0width$}", rounded / unit, rounded % unit)
 }
 
+/// A cost as people read it.
+pub fn cost(micros: Option<i64>) -> String {
+    micros.map_or_else(|| "cost unknown".to_owned(), usd)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

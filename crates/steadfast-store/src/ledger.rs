@@ -13,7 +13,7 @@ use steadfast_model::goal::change::Span;
 use steadfast_model::goal::turn::Charge;
 use steadfast_model::host::Host;
 use steadfast_model::price;
-use steadfast_model::reading::{NativeGoal, Position, Reading, Response, Tokens};
+use steadfast_model::reading::{NativeGoal, Position, Reading, Response, Tier, Tokens};
 
 /// How far a file was read, and what a reader must remember about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Db<'_> {
         let known = self.response(host, &response.id)?;
         let goal_id = match &known {
             Some(KnownResponse { response: old, goal_id, .. }) => {
-                if !response.supersedes(old) || response == old {
+                if !response.supersedes(old) || (response.bill() == old.bill() && response.at_ms == old.at_ms) {
                     return Ok(());
                 }
                 goal_id.clone()
@@ -179,9 +179,10 @@ impl Db<'_> {
         self.execute(
             "INSERT INTO responses (host, response_id, session_id, agent_id, goal_id, model, input_tokens,
                output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms,
-               agent_type)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+               agent_type, tier)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
              ON CONFLICT (host, response_id) DO UPDATE SET model = excluded.model, agent_type = excluded.agent_type,
+               tier = excluded.tier,
                input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
                cache_creation_tokens = excluded.cache_creation_tokens,
                cache_creation_1h_tokens = excluded.cache_creation_1h_tokens,
@@ -198,9 +199,10 @@ impl Db<'_> {
                 tokens.cache_creation,
                 tokens.cache_creation_1h,
                 tokens.cache_read,
-                price::cost_micros(&response.model, tokens),
+                price::cost_micros(&response.bill()),
                 response.at_ms,
                 source.agent_type,
+                <&str>::from(response.tier),
             ],
         )?;
         Ok(())
@@ -208,7 +210,7 @@ impl Db<'_> {
 
     fn response(self, host: &str, id: &str) -> Result<Option<KnownResponse>, StoreError> {
         let sql = "SELECT model, input_tokens, output_tokens, cache_creation_tokens, cache_creation_1h_tokens,
-                     cache_read_tokens, at_ms, goal_id, agent_type
+                     cache_read_tokens, at_ms, goal_id, agent_type, tier
                    FROM responses WHERE host = ?1 AND response_id = ?2";
         self.first(sql, [host, id], |row| {
             let tokens = Tokens {
@@ -218,7 +220,9 @@ impl Db<'_> {
                 cache_creation_1h: row.get(4)?,
                 cache_read: row.get(5)?,
             };
-            let response = Response { id: id.to_owned(), model: row.get(0)?, tokens, at_ms: row.get(6)? };
+            let tier = row.get::<_, String>(9)?.parse().unwrap_or(Tier::Unknown);
+            let response = Response { id: id.to_owned(), model: row.get(0)?, tier, tokens, ..Response::default() };
+            let response = Response { at_ms: row.get(6)?, ..response };
             Ok(KnownResponse { response, goal_id: row.get(7)?, agent_type: row.get(8)? })
         })
     }
@@ -240,6 +244,13 @@ impl Db<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a part of what was spent since a moment has no known cost.
+    pub fn has_unknown_cost_since(self, from: Millis) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM responses WHERE at_ms >= ?1 AND cost_micros IS NULL)
+                   OR EXISTS (SELECT 1 FROM run_attempts WHERE ended_at_ms >= ?1 AND cost_unknown <> 0)";
+        Ok(self.0.prepare_cached(sql)?.query_row([from], |row| row.get(0))?)
     }
 
     pub fn has_open_span(self, goal_id: &str) -> Result<bool, StoreError> {
@@ -302,8 +313,9 @@ fn add(charge: &mut Charge, response: &Response, agent_id: &str, by_evaluator: b
         charge.evaluator_tokens += tokens;
     }
     charge.cache_read_tokens += sign * response.tokens.cache_read;
-    match price::cost_micros(&response.model, &response.tokens) {
+    match price::cost_micros(&response.bill()) {
         Some(micros) => charge.cost_micros += sign * micros,
-        None => charge.unpriced_tokens += tokens,
+        // Cache reads are not charged, but they cost.
+        None => charge.unpriced_tokens += sign * response.tokens.total(),
     }
 }

@@ -118,7 +118,7 @@ mod tests {
     fn spend(world: &mut World, session_id: &str, id: &str, model: &str, tokens: i64, at_ms: Millis) {
         let mut reading = Reading::default();
         let tokens = Tokens { input: tokens, ..Tokens::default() };
-        reading.add(Response { id: id.into(), model: model.into(), tokens, at_ms });
+        reading.add(Response { id: id.into(), model: model.into(), tokens, at_ms, ..Response::default() });
         let source =
             Source { host: Host::Claude, session_id, agent_id: "", agent_type: "", path: Path::new("/t.jsonl") };
         world.store.write(|db| db.record(source, &reading, None, at_ms)).unwrap();

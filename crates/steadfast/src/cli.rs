@@ -6,6 +6,7 @@ mod runs;
 pub(crate) mod session;
 mod setup;
 mod start;
+mod usage;
 mod wait;
 mod watch;
 
@@ -21,6 +22,7 @@ pub(crate) use runs::{
 };
 pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use start::{DoneArgs, StartArgs};
+pub(crate) use usage::UsageArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;
 
@@ -52,7 +54,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) db: Option<PathBuf>,
     /// Print JSON
-    #[arg(long, global = true)]
+    #[arg(short = 'j', long, global = true)]
     pub(crate) json: bool,
 
     #[command(subcommand)]
@@ -306,30 +308,4 @@ pub(crate) struct CleanupArgs {
     /// Only goals unchanged for this many hours [default with --delete: 24]
     #[arg(long, value_name = "H")]
     pub(crate) older_than: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Views: daily (default), monthly, session, blocks (5-hour windows), models,
-runs (one row per iteration of a loop or pipeline, including agents without transcripts)
-Examples:
-  steadfast usage
-  steadfast usage models --since 30d
-  steadfast usage session --project . --json
-  steadfast usage runs --since today")]
-pub(crate) struct UsageArgs {
-    /// How to group rows
-    #[arg(value_parser = ["daily", "monthly", "session", "blocks", "models", "runs"], hide_possible_values = true)]
-    pub(crate) view: Option<String>,
-    /// Start on this day: 2026-11-01, today, yesterday, or 7d
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    pub(crate) since: Option<String>,
-    /// Only this project: a directory with everything below it, or a name
-    #[arg(long, value_name = "P")]
-    pub(crate) project: Option<String>,
-    /// Only this agent's sessions
-    #[arg(long, value_parser = host_names())]
-    pub(crate) host: Option<String>,
-    /// Use this price table (TOML) instead of the built-in one
-    #[arg(long, value_name = "FILE")]
-    pub(crate) prices: Option<PathBuf>,
 }

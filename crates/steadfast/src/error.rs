@@ -126,9 +126,10 @@ impl From<ActionError> for CliError {
             | ActionError::QueueWaits
             | ActionError::NoQueueOfRun
             | ActionError::NeedsUser => code::WRONG_STATE,
-            ActionError::AmbiguousGoal(_) | ActionError::Refused(Refusal::NotEnough(_)) | ActionError::Wait(_) => {
-                code::USAGE
-            }
+            ActionError::AmbiguousGoal(_)
+            | ActionError::Refused(Refusal::NotEnough(_))
+            | ActionError::Wait(_)
+            | ActionError::UnknownPrice(_) => code::USAGE,
             ActionError::Store(_) => code::ENVIRONMENT,
         };
         let is_list = matches!(error, ActionError::VerificationFailed(_));

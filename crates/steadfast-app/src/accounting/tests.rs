@@ -245,6 +245,95 @@ fn cost_is_charged_if_the_price_is_known_and_noted_otherwise() {
     assert_eq!((goal.cost_micros, goal.unpriced_tokens, goal.tokens_used), (9_125, 8, 1_358));
 }
 
+fn limited_to(dollars: &str) -> World {
+    let mut world = World::new();
+    let mut budget = Budget::default();
+    budget.limits.set(Axis::Usd, Some(Axis::Usd.parse(dollars, START).unwrap()));
+    world.start(budget, START);
+    world
+}
+
+fn opus(id: &str, tokens: [i64; 4], speed: &str) -> String {
+    let [input, output, creation, read] = tokens;
+    let usage = json!({"input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": creation,
+        "cache_read_input_tokens": read, "service_tier": "standard", "speed": speed});
+    reply_with_usage(id, at(1), &usage).replace("claude-opus-4-8", "claude-opus-4-6")
+}
+
+/// 1,000 tokens in and out cost 3 cents, and 18 in fast mode.
+#[test]
+fn fast_mode_reaches_a_money_budget_in_time() {
+    for (speed, cost, status) in
+        [("standard", 30_000, GoalStatus::Active), ("fast", 180_000, GoalStatus::BudgetLimited)]
+    {
+        let mut world = limited_to("0.10");
+        world.write(&opus("m1", [1_000, 1_000, 0, 0], speed));
+        world.account(at(2));
+        let goal = world.goal();
+        assert_eq!((goal.cost_micros, goal.unpriced_tokens, goal.status), (cost, 0, status), "{speed}");
+        // The ledger keeps the speed, so that another reading changes nothing.
+        let path = world.transcript.clone();
+        world.store.write(|db| db.put_cursor(source(&path), &Cursor::default(), at(2))).unwrap();
+        world.account(at(3));
+        assert_eq!(world.goal().cost_micros, cost, "{speed}");
+    }
+}
+
+fn source(path: &Path) -> Source<'_> {
+    Source { host: Host::Claude, session_id: SESSION, agent_id: "", agent_type: "", path }
+}
+
+#[test]
+fn a_long_context_reaches_a_money_budget_in_time() {
+    let mut world = limited_to("1.5");
+    let line = reply("m1", at(1), [1_000, 1_000, 0, 249_000]).replace("claude-opus-4-8", "claude-sonnet-4-5-20250929");
+    world.write(&line);
+    world.account(at(2));
+    // Twice the input and cache rates, one and a half times the output: 6,000 + 22,500 + 149,400.
+    assert_eq!((world.goal().cost_micros, world.goal().unpriced_tokens), (177_900, 0));
+}
+
+#[test]
+fn a_response_without_a_price_pauses_a_goal_that_limits_money() {
+    for line in [
+        reply("m1", at(1), [7, 1, 0, 0]).replace("claude-opus-4-8", "mystery-1"),
+        opus("m1", [7, 1, 0, 0], "ludicrous"),
+        // Only cache reads, which are not charged, but cost.
+        reply("m1", at(1), [0, 0, 0, 5]).replace("claude-opus-4-8", "mystery-1"),
+    ] {
+        let mut world = limited_to("0.10");
+        world.write(&line);
+        let facts = world.account(at(2));
+        let goal = world.goal();
+        assert_eq!((goal.status, goal.paused_reason), (GoalStatus::Paused, Some(PausedReason::AccountingUncertain)));
+        assert!(goal.unpriced_tokens > 0 && facts.unpriced.is_some());
+        let event = world.store.read().last_event(&goal.goal_id, EventKind::GoalPaused).unwrap().unwrap();
+        assert_eq!(event.payload["cause"], UNKNOWN_PRICE);
+    }
+    let mut world = running_goal();
+    world.write(&reply("m1", at(1), [7, 1, 0, 0]).replace("claude-opus-4-8", "mystery-1"));
+    world.account(at(2));
+    assert_eq!(world.goal().status, GoalStatus::Active, "without a limit on money nothing stops");
+}
+
+#[test]
+fn a_goal_that_limits_money_is_refused_for_a_model_without_a_price() {
+    let mut world = World::new();
+    world.write(&reply("m0", START - MINUTE, [7, 1, 0, 0]).replace("claude-opus-4-8", "mystery-1"));
+    let place = action::Place {
+        session_id: SESSION.into(),
+        host: Host::Claude,
+        project_dir: None,
+        transcript: Some(world.transcript.clone()),
+    };
+    let mut new = steadfast_model::goal::NewGoal { objective: "x".into(), ..Default::default() };
+    new.budget.limits.set(Axis::Usd, Some(1_000_000));
+    let error = action::start(&mut world.store, &place, new.clone(), USER, START).unwrap_err();
+    assert!(error.to_string().contains("mystery-1"), "{error}");
+    world.write(&reply("m1", START - 1, [7, 1, 0, 0]));
+    action::start(&mut world.store, &place, new, USER, START).unwrap();
+}
+
 #[test]
 fn the_change_that_reaches_the_budget_also_limits_the_goal() {
     let mut world = World::new();

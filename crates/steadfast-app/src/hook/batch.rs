@@ -17,7 +17,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     let Some(readings) = readings_of_running_goal(call, store)? else {
         return caps::worked(call, store, None);
     };
-    let (goal, decision, warnings, notice, waits) = store.write(|db| {
+    let (goal, decision, warnings, notice, waits, ends_turn) = store.write(|db| {
         let recorded = call.record(db, &readings)?;
         let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
         db.touch_session(call.session_id(), call.now)?;
@@ -44,10 +44,18 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         if (is_end(decision) || waits.is_some()) && call.host().capabilities().batch_ends_turn {
             db.end_turn(call.session_id(), false, call.now)?;
         }
-        Ok::<_, StoreError>((goal, decision, warnings, pause_notice(call.host(), &seen), waits))
+        Ok::<_, StoreError>((
+            goal,
+            decision,
+            warnings,
+            pause_notice(call.host(), &seen),
+            waits,
+            seen.unpriced.is_some(),
+        ))
     })?;
     if notice.is_some() {
-        return Ok(HookReply { message: notice, ..HookReply::default() });
+        let block = notice.clone().filter(|_| ends_turn);
+        return Ok(HookReply { message: notice, block, ..HookReply::default() });
     }
     if let Some((goal, message)) = waits {
         return Ok(HookReply { wake_at_ms: wake::moment(&goal), ..ended(call, &goal, message)? });

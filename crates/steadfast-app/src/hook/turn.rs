@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{Call, HookError, overtime, quota, restore};
-use crate::accounting::{self, Facts, FileReading};
+use crate::accounting::{self, Facts, FileReading, UNKNOWN_PRICE};
 use crate::action::{self, Place};
 use crate::prompting::{self, Brief};
 use crate::{native, wake};
@@ -38,6 +38,13 @@ pub(super) fn pause_notice(host: Host, facts: &Facts) -> Option<String> {
             "steadfast: the transcript has a malformed token field ({}), so the goal is paused (accounting_error). \
              /goal-reconcile --accept-reset moves past it.",
             invalid.field
+        )));
+    }
+    if let Some(model) = &facts.unpriced {
+        let model = if model.is_empty() { "an unnamed model" } else { model };
+        return Some(host.spell(&format!(
+            "⚠ steadfast: {UNKNOWN_PRICE} ({model}): the goal is paused (accounting_uncertain). \
+             /goal-reconcile --accept-reset continues without its cost.",
         )));
     }
     facts.interrupted.then(|| host.spell(INTERRUPTED))

@@ -37,6 +37,11 @@ impl Serialize for Usd {
     }
 }
 
+/// A cost, unless a part of it is not known.
+fn known(micros: i64, is_unknown: bool) -> Option<Usd> {
+    (!is_unknown).then_some(Usd(micros))
+}
+
 /// A time span in milliseconds, hours in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hours(pub Millis);
@@ -70,7 +75,7 @@ pub struct RunView {
     pub reason: Option<String>,
     pub tokens: i64,
     #[serde(rename = "cost_usd")]
-    pub cost: Usd,
+    pub cost: Option<Usd>,
     /// The engine's, while it is live.
     pub pid: Option<i64>,
     #[serde(rename = "live")]
@@ -206,7 +211,7 @@ pub struct IterationView {
     pub attempts: u32,
     pub tokens: i64,
     #[serde(rename = "cost_usd")]
-    pub cost: Usd,
+    pub cost: Option<Usd>,
     pub duration_seconds: i64,
     #[serde(flatten)]
     pub place: BranchView,
@@ -232,7 +237,7 @@ impl RunView {
             completed_at: line.completed_at_ms.map(Timestamp),
             reason: line.reason,
             tokens: line.tokens,
-            cost: Usd(line.cost_micros),
+            cost: known(line.cost_micros, line.cost_unknown),
             pid: line.engine.filter(|_| is_live).map(|engine| engine.pid),
             is_live,
             title: line.title,
@@ -255,7 +260,7 @@ impl RunView {
             completed_at: run.completed_at_ms.map(Timestamp),
             reason: run.reason.clone(),
             tokens: run.tokens,
-            cost: Usd(run.cost_micros),
+            cost: known(run.cost_micros, run.cost_unknown),
             pid: row.engine.filter(|_| is_live).map(|engine| engine.pid),
             is_live,
             title: plan.title.clone(),
@@ -369,7 +374,7 @@ fn iteration_view(plan: &Plan, iteration: IterationRow, facts: &RunFacts<'_>) ->
         decision: iteration.decision,
         attempts: iteration.id.attempt,
         tokens: iteration.tokens,
-        cost: Usd(iteration.cost_micros),
+        cost: known(iteration.cost_micros, iteration.cost_unknown),
         duration_seconds: took_ms.max(0) / 1_000,
         place: branch_view(plan, iteration.id, facts),
         checks: checks.map(|check| CheckView { holds: check.holds, detail: check.detail }).collect(),

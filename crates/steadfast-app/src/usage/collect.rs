@@ -14,7 +14,7 @@ use steadfast_hosts::tree::{self, TranscriptFile};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
 use steadfast_model::price::Table;
-use steadfast_model::reading::{Position, Reading, Response, Tokens};
+use steadfast_model::reading::{Position, Reading, Tier, Tokens};
 use steadfast_model::text::Fingerprint;
 
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,11 @@ pub(super) struct ResponseRecord {
     pub(super) at_ms: Millis,
     /// Index into `Details::models`.
     pub(super) model: u32,
+    pub(super) tier: Tier,
     pub(super) tokens: Tokens,
+    /// The skill or MCP server, and the kind of subagent: indexes into `Details::names`.
+    pub(super) tool: u32,
+    pub(super) agent: u32,
 }
 
 /// The responses of one file, and how far it was read.
@@ -58,6 +62,10 @@ pub(super) struct FileRecords {
     pub(super) size: u64,
     pub(super) modified: i64,
     pub(super) project: String,
+    /// The session that a subagent's file belongs to, if only its lines say so.
+    pub(super) parent: String,
+    /// The kind of subagent, if it is told once for the whole file.
+    pub(super) agent_type: String,
     pub(super) position: Position,
     /// A response was left out because a token field is not a number.
     pub(super) malformed: bool,
@@ -68,8 +76,13 @@ pub(super) struct FileRecords {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Details {
     pub(super) models: Vec<String>,
+    /// Of skills, MCP servers and kinds of subagents.
+    pub(super) names: Vec<String>,
     pub(super) files: Vec<FileRecords>,
 }
+
+/// The type of a subagent that is not told.
+const UNNAMED_SUBAGENT: &str = "subagent";
 
 /// Called with the bytes read so far and the bytes to read.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
@@ -121,7 +134,7 @@ fn read_changes(
     known: Details,
     progress: Progress<'_>,
 ) -> std::io::Result<Details> {
-    let mut details = Details { models: known.models, files: Vec::new() };
+    let mut details = Details { models: known.models, names: known.names, files: Vec::new() };
     let mut known: HashMap<OsString, FileRecords> =
         known.files.into_iter().map(|file| (file.path.clone(), file)).collect();
     let unchanged = |file: &TranscriptFile, old: &FileRecords| (old.size, old.modified) == (file.size, file.modified);
@@ -139,7 +152,7 @@ fn read_changes(
             let from = records.position.offset;
             let reading = (adapter(host).read_counts)(&file.path, &records.position)?;
             read += reading.position.offset.saturating_sub(from);
-            records.extend(file, reading, &mut details.models);
+            records.extend(file, reading, &mut details.models, &mut details.names);
         }
         details.files.push(records);
     }
@@ -147,7 +160,7 @@ fn read_changes(
 }
 
 impl FileRecords {
-    fn extend(&mut self, file: &TranscriptFile, reading: Reading, models: &mut Vec<String>) {
+    fn extend(&mut self, file: &TranscriptFile, reading: Reading, models: &mut Vec<String>, names: &mut Vec<String>) {
         if reading.rewritten {
             *self = Self::default();
         }
@@ -157,13 +170,30 @@ impl FileRecords {
         if let Some(cwd) = reading.cwd.filter(|_| self.project.is_empty()) {
             self.project = cwd;
         }
+        self.parent = reading.parent.unwrap_or(std::mem::take(&mut self.parent));
+        self.agent_type = reading.agent_type.unwrap_or(std::mem::take(&mut self.agent_type));
         self.malformed |= reading.invalid.is_some();
         self.position = reading.position;
         let mut by_id: HashMap<u128, usize> =
             self.records.iter().enumerate().map(|(at, record)| (record.id, at)).collect();
         self.records.reserve_exact(reading.responses.len());
         for response in &reading.responses {
-            let record = ResponseRecord::new(response, models);
+            let agent_type = match (response.agent_type.as_str(), self.agent_type.as_str()) {
+                ("", "") if file.is_subagent => UNNAMED_SUBAGENT,
+                ("", told) => told,
+                (told, _) => told,
+            };
+            let mut id = Fingerprint::default();
+            id.add(response.id.as_bytes());
+            let record = ResponseRecord {
+                id: id.value(),
+                at_ms: response.at_ms,
+                model: index_of(models, &response.model),
+                tier: response.tier,
+                tokens: response.tokens,
+                tool: index_of(names, &response.tool),
+                agent: index_of(names, agent_type),
+            };
             if let Some(known) = by_id.get(&record.id).and_then(|at| self.records.get_mut(*at)) {
                 known.merge(&record);
             } else {
@@ -175,21 +205,11 @@ impl FileRecords {
 }
 
 impl ResponseRecord {
-    fn new(response: &Response, models: &mut Vec<String>) -> Self {
-        let mut id = Fingerprint::default();
-        id.add(response.id.as_bytes());
-        Self {
-            id: id.value(),
-            at_ms: response.at_ms,
-            model: index_of(models, &response.model),
-            tokens: response.tokens,
-        }
-    }
-
     /// Of several records of one response, the last and largest counts, with the time of the first.
     pub(super) fn merge(&mut self, later: &Self) {
         if later.tokens.output >= self.tokens.output {
             self.model = later.model;
+            self.tier = later.tier;
             self.tokens = later.tokens;
             if self.at_ms == 0 || (1..self.at_ms).contains(&later.at_ms) {
                 self.at_ms = later.at_ms;
@@ -198,7 +218,7 @@ impl ResponseRecord {
     }
 }
 
-/// The index of a model's name, which is added if it is new. There are few models.
+/// The index of a name, which is added if it is new. There are few of them.
 fn index_of(models: &mut Vec<String>, name: &str) -> u32 {
     let at = models.iter().position(|known| known == name).unwrap_or_else(|| {
         models.push(name.to_owned());

@@ -1,7 +1,7 @@
-//! The read model of `usage`: rows by day, month, session, five-hour block or model. Table and JSON are two forms of
-//! the same [`UsageReport`]. Pure: time zone and filters come in, rows go out.
+//! The read model of `usage`: rows by day, week, month, session, five-hour block, model, project, kind of agent or tool.
+//! Table and JSON are two forms of the same [`UsageReport`]. Pure: time zone and filters come in, rows go out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use jiff::Timestamp;
@@ -12,14 +12,19 @@ use serde_json::{Value, json};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::summary::{SLOT_MS, Sum, Summary, UNDATED};
-use steadfast_model::clock::{self, HOUR, Millis};
+use steadfast_model::clock::{HOUR, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::price::dollars;
 use steadfast_model::reading::Tokens;
 
+mod burn;
 mod filter;
+mod key;
 
+use self::key::Place;
+pub use burn::Burn;
 pub use filter::{Filter, ProjectFilter};
+pub use key::Key;
 
 /// The length of a block, from the hour of its first response.
 const BLOCK_MS: Millis = 5 * HOUR;
@@ -30,27 +35,32 @@ const BLOCK_MS: Millis = 5 * HOUR;
 pub enum View {
     #[default]
     Daily,
+    Weekly,
     Monthly,
     Session,
     Blocks,
     Models,
+    Projects,
+    Agents,
+    Tools,
 }
 
-/// What a row stands for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
-    /// `None` for responses without a time.
-    Day(Option<Date>),
-    /// The month's first day.
-    Month(Option<Date>),
-    Session {
-        id: String,
-        project: String,
-    },
-    Block {
-        start: Option<Millis>,
-    },
-    Model(String),
+impl View {
+    /// Whether rows are in order of time; others are in order of cost.
+    pub fn is_by_time(self) -> bool {
+        matches!(self, Self::Daily | Self::Weekly | Self::Monthly | Self::Session | Self::Blocks)
+    }
+}
+
+/// Which rows of a view to return, and in which order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only this many rows: the newest, or the most expensive.
+    pub last: Option<usize>,
+    /// The newest, or the most expensive, row first. By default views by time are ascending and others descending.
+    pub is_descending: Option<bool>,
+    /// Only blocks that run now.
+    pub only_active: bool,
 }
 
 /// Responses, their tokens and what they cost.
@@ -64,6 +74,8 @@ pub struct Amounts {
     pub priced_micros: i64,
     /// The other tokens.
     pub unpriced_tokens: i64,
+    /// A part of the cost is unknown, even if no tokens are.
+    pub cost_unknown: bool,
 }
 
 impl From<Amounts> for Value {
@@ -85,6 +97,7 @@ impl From<&Sum> for Amounts {
             tokens: sum.tokens,
             priced_micros: sum.cost_micros.unwrap_or(0),
             unpriced_tokens: if sum.cost_micros.is_some() { 0 } else { sum.tokens.total() },
+            cost_unknown: sum.cost_micros.is_none(),
         }
     }
 }
@@ -92,7 +105,7 @@ impl From<&Sum> for Amounts {
 impl Amounts {
     /// The cost in millionths of a dollar; `None` when a part of it is unknown.
     pub fn cost_micros(&self) -> Option<i64> {
-        (self.unpriced_tokens == 0).then_some(self.priced_micros)
+        (!self.cost_unknown).then_some(self.priced_micros)
     }
 }
 
@@ -102,30 +115,26 @@ impl AddAssign for Amounts {
         self.tokens += other.tokens;
         self.priced_micros += other.priced_micros;
         self.unpriced_tokens += other.unpriced_tokens;
+        self.cost_unknown |= other.cost_unknown;
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
+    pub view: View,
     pub key: Key,
     pub host: Host,
     /// Empty in the view by model.
-    pub models: BTreeSet<String>,
+    pub models: BTreeMap<String, Amounts>,
+    /// Whether the amounts of each model are part of the row.
+    pub has_breakdown: bool,
     /// The days of the first and the last response.
     pub days: Option<(Date, Date)>,
-    /// A block that has not ended yet.
-    pub is_active: bool,
+    /// The rate of a block that has not ended yet.
+    pub burn: Option<Burn>,
+    /// The first moment that is known of, exact to a quarter of an hour.
+    pub first_ms: Option<Millis>,
     pub amounts: Amounts,
-}
-
-impl Row {
-    /// The end of a block.
-    pub fn block_end(&self) -> Option<Millis> {
-        match self.key {
-            Key::Block { start } => start.map(|start| start + BLOCK_MS),
-            _ => None,
-        }
-    }
 }
 
 impl Serialize for Row {
@@ -135,25 +144,29 @@ impl Serialize for Row {
             #[serde(flatten)]
             key: Value,
             host: Host,
-            #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-            models: &'a BTreeSet<String>,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            models: Vec<&'a String>,
             #[serde(flatten)]
             amounts: Amounts,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            breakdown: Option<Vec<Value>>,
+            #[serde(flatten)]
+            burn: Option<Value>,
         }
-        let key = match &self.key {
-            Key::Day(day) => json!({"date": day.map(|day| day.to_string())}),
-            Key::Month(month) => json!({"month": month.map(|day| day.strftime("%Y-%m").to_string())}),
-            Key::Session { id, project } => {
-                let (first, last) = self.days.map(|(first, last)| (first.to_string(), last.to_string())).unzip();
-                json!({"session_id": id, "project": project, "first_date": first, "last_date": last})
-            }
-            Key::Block { start } => {
-                let (start, end) = (start.map(clock::to_rfc3339), self.block_end().map(clock::to_rfc3339));
-                json!({"start": start, "end": end, "active": self.is_active})
-            }
-            Key::Model(model) => json!({"model": model}),
-        };
-        RowJson { key, host: self.host, models: &self.models, amounts: self.amounts }.serialize(serializer)
+        let breakdown = self.models.iter().map(|(model, amounts)| {
+            let mut part = Value::from(*amounts);
+            part["model"] = json!(model);
+            part
+        });
+        RowJson {
+            key: self.key.json(self.view, self.days, self.burn.is_some()),
+            host: self.host,
+            models: self.models.keys().collect(),
+            amounts: self.amounts,
+            breakdown: self.has_breakdown.then(|| breakdown.collect()),
+            burn: self.burn.map(|burn| burn.json()),
+        }
+        .serialize(serializer)
     }
 }
 
@@ -165,64 +178,86 @@ pub struct UsageReport {
 }
 
 /// Sums up what the hosts wrote, as one view shows it.
-pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: &TimeZone, now: Millis) -> UsageReport {
-    let totals = Amounts { responses: Some(0), ..Amounts::default() };
-    let mut report = UsageReport { view, totals, rows: Vec::new() };
+pub fn report(
+    view: View,
+    summaries: &[(Host, Summary)],
+    filter: &Filter,
+    select: Selection,
+    zone: &TimeZone,
+    now: Millis,
+) -> UsageReport {
+    let mut rows: Vec<Row> = Vec::new();
     for (host, summary) in summaries {
-        let wanted: Vec<bool> = summary.sessions.iter().map(|session| filter.matches(session)).collect();
-        let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
-        let mut block: Option<Millis> = None;
-        for sum in &summary.sums {
-            let (Some(true), Some(session), Some(model)) = (
-                wanted.get(sum.session as usize),
-                summary.sessions.get(sum.session as usize),
-                summary.models.get(sum.model as usize),
-            ) else {
-                continue;
-            };
-            let day = day_of(sum.slot, zone);
-            if filter.since.is_some_and(|since| day.is_none_or(|day| day < since)) {
-                continue;
-            }
-            let key = match view {
-                View::Daily => Key::Day(day),
-                View::Monthly => Key::Month(day.map(Date::first_of_month)),
-                View::Session => Key::Session { id: session.id.clone(), project: session.project.clone() },
-                View::Blocks => Key::Block { start: block_of(sum.slot, &mut block) },
-                View::Models => Key::Model(model.clone()),
-            };
-            let row = rows.entry(key).or_insert_with_key(|key| Row {
-                key: key.clone(),
-                host: *host,
-                models: BTreeSet::new(),
-                days: None,
-                is_active: false,
-                amounts: Amounts::default(),
-            });
-            if view != View::Models && !row.models.contains(model) {
-                row.models.insert(model.clone());
-            }
-            if let Some(day) = day {
-                let (first, last) = row.days.unwrap_or((day, day));
-                row.days = Some((first.min(day), last.max(day)));
-            }
-            row.amounts += sum.into();
-        }
-        report.rows.extend(rows.into_values());
+        rows.extend(rows_of_host(view, *host, summary, filter, zone));
     }
-    for row in &mut report.rows {
-        row.is_active = row.block_end().is_some_and(|end| now < end);
-        report.totals += row.amounts;
+    for row in &mut rows {
+        let end = row.key.block_end().filter(|end| now < *end);
+        row.burn = end.zip(row.first_ms).map(|(end, first)| Burn::new(&row.amounts, first, end, now));
     }
+    rows.retain(|row| !select.only_active || row.burn.is_some());
     match view {
         // The newest session is printed last, next to the prompt.
-        View::Session => report.rows.sort_by(|a, b| (a.days.map(|d| d.1), &a.key).cmp(&(b.days.map(|d| d.1), &b.key))),
-        View::Models => {
-            report.rows.sort_by_key(|row| std::cmp::Reverse((row.amounts.priced_micros, row.amounts.tokens.total())));
-        }
-        View::Daily | View::Monthly | View::Blocks => report.rows.sort_by(|a, b| a.key.cmp(&b.key)),
+        View::Session => rows.sort_by(|a, b| (a.days.map(|d| d.1), &a.key).cmp(&(b.days.map(|d| d.1), &b.key))),
+        _ if view.is_by_time() => rows.sort_by(|a, b| a.key.cmp(&b.key)),
+        _ => rows.sort_by_key(|row| (row.amounts.priced_micros, row.amounts.tokens.total())),
     }
-    report
+    rows.drain(..rows.len().saturating_sub(select.last.unwrap_or(usize::MAX)));
+    if select.is_descending.unwrap_or(!view.is_by_time()) {
+        rows.reverse();
+    }
+    let mut totals = Amounts { responses: Some(0), ..Amounts::default() };
+    for row in &rows {
+        totals += row.amounts;
+    }
+    UsageReport { view, totals, rows }
+}
+
+fn rows_of_host(
+    view: View,
+    host: Host,
+    summary: &Summary,
+    filter: &Filter,
+    zone: &TimeZone,
+) -> impl Iterator<Item = Row> + use<> {
+    let wanted: Vec<bool> = summary.sessions.iter().map(|session| filter.matches(session)).collect();
+    let name = |index: u32| summary.names.get(index as usize).map_or("", String::as_str);
+    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    let mut block: Option<Millis> = None;
+    for sum in &summary.sums {
+        let (Some(true), Some(session), Some(model)) = (
+            wanted.get(sum.session as usize),
+            summary.sessions.get(sum.session as usize),
+            summary.models.get(sum.model as usize),
+        ) else {
+            continue;
+        };
+        let (at, day) = (moment_of(sum.slot), day_of(sum.slot, zone));
+        if !filter.has_day(day) {
+            continue;
+        }
+        let (tool, agent) = (name(sum.tool), name(sum.agent));
+        let place = Place { at, day, session: &session.id, project: &session.project, model, tool, agent };
+        let row = rows.entry(Key::of(view, &place, &mut block)).or_insert_with_key(|key| Row {
+            view,
+            key: key.clone(),
+            host,
+            models: BTreeMap::new(),
+            has_breakdown: filter.breakdown,
+            days: None,
+            burn: None,
+            first_ms: at,
+            amounts: Amounts::default(),
+        });
+        if view != View::Models {
+            *row.models.entry(model.clone()).or_default() += sum.into();
+        }
+        if let Some(day) = day {
+            let (first, last) = row.days.unwrap_or((day, day));
+            row.days = Some((first.min(day), last.max(day)));
+        }
+        row.amounts += sum.into();
+    }
+    rows.into_values()
 }
 
 /// Total tokens of each of the days up to `last`, the oldest first.
@@ -236,24 +271,13 @@ pub fn recent_days(rows: &[Row], last: Date, count: usize) -> Vec<i64> {
     days
 }
 
-/// A block begins at the full hour (UTC) of the first response after the last block, and lasts five hours. Slots come
-/// in order of time.
-fn block_of(slot: i64, block: &mut Option<Millis>) -> Option<Millis> {
-    if slot == UNDATED {
-        return None;
-    }
-    let at = slot * SLOT_MS;
-    let start = block.filter(|start| at < start + BLOCK_MS).unwrap_or(at - at.rem_euclid(HOUR));
-    *block = Some(start);
-    Some(start)
+fn moment_of(slot: i64) -> Option<Millis> {
+    if slot == UNDATED { None } else { slot.checked_mul(SLOT_MS) }
 }
 
 /// The local day of a slot.
 fn day_of(slot: i64, zone: &TimeZone) -> Option<Date> {
-    if slot == UNDATED {
-        return None;
-    }
-    let moment = Timestamp::from_millisecond(slot.checked_mul(SLOT_MS)?).ok()?;
+    let moment = Timestamp::from_millisecond(moment_of(slot)?).ok()?;
     Some(zone.to_datetime(moment).date())
 }
 

@@ -60,6 +60,7 @@ impl From<IterationUsage> for RunUsageRow {
             tokens: iteration.usage.tokens,
             priced_micros: iteration.usage.cost_micros,
             unpriced_tokens: iteration.unpriced_tokens,
+            cost_unknown: iteration.usage.cost_unknown,
         };
         Self {
             run: iteration.name,

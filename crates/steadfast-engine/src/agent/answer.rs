@@ -7,7 +7,8 @@ use steadfast_hosts::stream::{self, AgentStream};
 use steadfast_hosts::trouble::{self, Trouble};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
-use steadfast_model::price::Table;
+use steadfast_model::price::{Bill, Table};
+use steadfast_model::reading::Tier;
 use steadfast_model::run::{AgentPlan, AttemptUsage};
 use steadfast_model::text;
 
@@ -72,13 +73,19 @@ pub(super) fn of_command(attempt: &Attempt, exit: Option<&AttemptExit>, at: Mill
     {
         *trouble = Trouble::Hopeless;
     }
-    AgentAnswer { text, left_out, error, is_complete: true, ..AgentAnswer::default() }
+    let unknown = AttemptUsage { cost_unknown: true, ..AttemptUsage::default() };
+    let usage = result::usage(&attempt.result()).unwrap_or(unknown);
+    AgentAnswer { text, left_out, usage, error, is_complete: true, ..AgentAnswer::default() }
 }
 
 /// Codex reports tokens and no cost; the price table has the cost of its model.
 fn priced(reported: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
-    let Some(model) = agent.model.clone().filter(|_| reported.cost_micros == 0) else { return reported };
-    AttemptUsage { cost_micros: Table::shipped().cost_micros(&model, &reported.tokens).unwrap_or(0), ..reported }
+    let Some(model) = agent.model.as_deref().filter(|_| reported.cost_unknown) else { return reported };
+    let bill = Bill { model, tier: Tier::Standard, tokens: &reported.tokens };
+    match Table::shipped().cost_micros(&bill) {
+        Some(cost_micros) => AttemptUsage { cost_micros, cost_unknown: false, ..reported },
+        None => reported,
+    }
 }
 
 /// The error of a stream. `exact` returns the reset time of a used-up plan to the second; error messages name only the

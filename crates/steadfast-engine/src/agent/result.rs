@@ -5,7 +5,9 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use steadfast_model::run::AgentResult;
+use steadfast_model::price;
+use steadfast_model::reading::Tokens;
+use steadfast_model::run::{AgentResult, AttemptUsage};
 use steadfast_model::text;
 use steadfast_system::bounded;
 
@@ -43,6 +45,22 @@ fn from_file(file: &Path) -> Option<AgentResult> {
 
 fn text_of(file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bounded::whole(file, FILE_BYTES).ok()?).into_owned())
+}
+
+/// What a command says it used: `usage: {input_tokens, output_tokens, cost_usd}` in its result file.
+pub(super) fn usage(file: &Path) -> Option<AttemptUsage> {
+    let object = object(&text_of(file)?)?;
+    let usage = object.get("usage")?.as_object()?;
+    let count = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
+    let tokens = Tokens {
+        input: count("input_tokens"),
+        output: count("output_tokens"),
+        cache_creation: count("cache_creation_tokens"),
+        cache_creation_1h: 0,
+        cache_read: count("cache_read_tokens"),
+    };
+    let dollars = usage.get("cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
+    Some(AttemptUsage { tokens, cost_micros: dollars.map_or(0, price::micros), cost_unknown: dollars.is_none() })
 }
 
 /// Whether there is a result file without a JSON object: cut off, too long, or something else. A directory or a pipe is

@@ -28,7 +28,7 @@ pub(super) fn update(state: &mut Value, view: &FileView<'_>, db: Db<'_>) -> Resu
     };
     Ok(changed
         | set(state, "tokens", view.run.tokens)
-        | set(state, "cost_usd", usd(view.run.cost_micros))
+        | set(state, "cost_usd", usd(view.run.cost_micros, view.run.cost_unknown))
         | set(state, "run_id", view.run_id))
 }
 
@@ -142,7 +142,7 @@ fn iteration(row: &IterationRow, kind: RunKind) -> Value {
     set(&mut entry, "duration_seconds", milliseconds / 1_000);
     set(&mut entry, "attempts", row.id.attempt);
     set(&mut entry, "tokens", row.tokens);
-    set(&mut entry, "cost_usd", usd(row.cost_micros));
+    set(&mut entry, "cost_usd", usd(row.cost_micros, row.cost_unknown));
     for (name, value) in &row.fields {
         // A marker line cannot set our own fields, even if this iteration does not have them.
         if !entry.contains_key(name) && !OWN_FIELDS.contains(&name.as_str()) {

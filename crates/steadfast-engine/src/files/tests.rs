@@ -150,7 +150,11 @@ fn next_commit(run: &Run, result: &AgentResult) -> (Step, Millis) {
     let state = &mut run.stages[run.stage as usize - 1];
     state.iterations += 1;
     let id = AttemptId { stage: run.stage, iteration: state.iterations, attempt: 1 };
-    let usage = AttemptUsage { tokens: Tokens { input: 1_000, ..Tokens::default() }, cost_micros: 250_000 };
+    let usage = AttemptUsage {
+        tokens: Tokens { input: 1_000, ..Tokens::default() },
+        cost_micros: 250_000,
+        ..AttemptUsage::default()
+    };
     run.tokens += usage.tokens.input;
     run.cost_micros += usage.cost_micros;
     let success = Box::new(Success {

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use crate::{backwards, lines};
 use steadfast_model::clock;
 use steadfast_model::hook::acceptable_id;
-use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tokens};
+use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tier, Tokens};
 
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let usage_key = memmem::Finder::new(br#""usage""#);
@@ -54,6 +54,19 @@ pub fn last_goal(path: &Path) -> Option<NativeGoal> {
     look.ok().and(reading.native_goal)
 }
 
+/// The model of the newest response, near the end of the file.
+pub fn last_model(path: &Path) -> Option<String> {
+    let usage_key = memmem::Finder::new(br#""usage""#);
+    let mut reading = Reading::default();
+    let look = backwards::read(path, None, |line, _| {
+        if usage_key.find(line).is_some() {
+            assistant_line(line, 0, &mut reading);
+        }
+        if reading.responses.is_empty() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    look.ok().and(reading.responses.pop()).map(|response| response.model)
+}
+
 /// The client writes some answers itself, for instance when a session is resumed.
 pub fn is_model_output(line: &Value) -> bool {
     let message = &line["message"];
@@ -81,6 +94,12 @@ struct AssistantWire<'a> {
     #[serde(rename = "requestId")]
     request_id: Option<String>,
     timestamp: Option<&'a str>,
+    #[serde(rename = "attributionSkill")]
+    skill: Option<String>,
+    #[serde(rename = "attributionMcpServer")]
+    mcp_server: Option<String>,
+    #[serde(rename = "attributionAgent")]
+    agent_type: Option<String>,
     #[serde(borrow)]
     message: Option<MessageWire<'a>>,
 }
@@ -150,7 +169,11 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     match tokens(&usage) {
         Ok(tokens) => {
             let at_ms = wire.timestamp.and_then(clock::parse_rfc3339).unwrap_or_default();
-            reading.add(Response { id, model: model.to_owned(), tokens, at_ms });
+            let word = |name: &str| (!usage[name].is_null()).then(|| usage[name].as_str().unwrap_or("not a word"));
+            let tier = tier(word("speed"), word("service_tier"));
+            let tool = wire.skill.or(wire.mcp_server).unwrap_or_default();
+            let agent_type = wire.agent_type.unwrap_or_default();
+            reading.add(Response { id, model: model.to_owned(), tier, tokens, tool, agent_type, at_ms });
         }
         Err(field) => {
             reading.invalid.get_or_insert(InvalidField { field, response_id: id, offset });
@@ -183,6 +206,18 @@ fn tokens(usage: &Value) -> Result<Tokens, &'static str> {
         cache_read: lines::token_count(usage, "cache_read_input_tokens")?,
         cache_creation_1h: lines::token_count(&usage["cache_creation"], "ephemeral_1h_input_tokens")?,
     })
+}
+
+/// The tier by which a response is priced. Fast mode is sold only beside the standard tier.
+fn tier(speed: Option<&str>, service_tier: Option<&str>) -> Tier {
+    let is_standard = |word: Option<&str>| matches!(word, None | Some("" | "standard"));
+    match (speed, service_tier) {
+        (speed, tier) if is_standard(speed) && is_standard(tier) => Tier::Standard,
+        (Some("fast"), tier) if is_standard(tier) => Tier::Fast,
+        (speed, Some("priority")) if is_standard(speed) => Tier::Priority,
+        (speed, Some("batch")) if is_standard(speed) => Tier::Batch,
+        _ => Tier::Unknown,
+    }
 }
 
 fn other_line(line: &[u8], reading: &mut Reading) {

@@ -10,7 +10,7 @@ mod turn;
 pub(super) mod wire;
 
 pub(crate) use context::holds;
-pub(crate) use turn::turn_runs;
+pub(crate) use turn::{last_model, turn_runs};
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -24,7 +24,7 @@ use super::{hook, quota};
 use crate::lines;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::hook::acceptable_id;
-use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
+use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tier, UsageLimit};
 
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     read_with(path, from, calls::note)
@@ -107,6 +107,9 @@ fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Readin
         }
         if !matters(&head, line, thread) {
             model_output(thread, head.kind, head.inner, reading);
+            if head.inner.ends_with(b"_call") && !thread.is_inheriting() {
+                thread.use_tool(calls::mcp_server(line));
+            }
             return;
         }
     }
@@ -187,6 +190,7 @@ impl<'a> RolloutLine<'a> {
             ("session_meta", _) => {
                 thread.begin(self.payload, ordinal, self.at_ms);
                 reading.cwd = reading.cwd.take().or_else(|| text(self.payload, "cwd").map(str::to_owned));
+                reading.parent = reading.parent.take().or_else(|| thread.parent().map(str::to_owned));
             }
             ("turn_context", _) => {
                 thread.begin_turn(turn_id);
@@ -198,8 +202,9 @@ impl<'a> RolloutLine<'a> {
                 thread.native_turn = trigger.and_then(Value::as_str) == Some("goal");
             }
             ("event_msg", "thread_settings_applied") => {
-                let model = self.payload.pointer("/thread_settings/model");
-                thread.use_model(model.and_then(Value::as_str));
+                let settings = self.payload.get("thread_settings").unwrap_or(&Value::Null);
+                thread.use_model(text(settings, "model"));
+                thread.tier = tier(settings.get("service_tier"));
             }
             ("token_usage_record", _) => self.usage_record(thread, reading),
             ("event_msg", "token_count") => self.token_count(thread, reading),
@@ -258,16 +263,25 @@ impl<'a> RolloutLine<'a> {
         let Some(info) = self.payload.get("info").filter(|info| !info.is_null()) else {
             return;
         };
-        let total = match Tokens::read(info.get("total_token_usage").unwrap_or(&Value::Null)) {
-            Ok(total) => total,
-            Err(field) => {
+        thread.use_model(text(info, "model"));
+        let last = info.get("last_token_usage").filter(|usage| usage.is_object());
+        let last = last.and_then(|usage| Tokens::read(usage).ok());
+        let total = match info.get("total_token_usage").filter(|usage| !usage.is_null()).map(Tokens::read) {
+            Some(Ok(total)) => total,
+            None => {
+                if let Some(spent) = last.and_then(|last| thread.count_last(last)) {
+                    let id = format!("{}@{}", thread.name(), self.offset);
+                    reading.add(self.response(id, spent, thread));
+                }
+                return;
+            }
+            Some(Err(field)) => {
                 if !thread.recorded && !thread.is_inheriting() {
                     self.malformed(field, thread.name().to_owned(), reading);
                 }
                 return;
             }
         };
-        let last = info.get("last_token_usage").and_then(|usage| Tokens::read(usage).ok());
         if let Some(spent) = thread.count(total, last) {
             let id = thread.id_of_total(total);
             reading.add(self.response(id, spent, thread));
@@ -279,9 +293,16 @@ impl<'a> RolloutLine<'a> {
         reading.invalid.get_or_insert(InvalidField { field, response_id, offset });
     }
 
-    fn response(&self, id: String, tokens: Tokens, thread: &Thread) -> Response {
-        let at_ms = self.at_ms.unwrap_or_default();
-        Response { id, model: thread.model.clone(), tokens: tokens.split(), at_ms }
+    fn response(&self, id: String, tokens: Tokens, thread: &mut Thread) -> Response {
+        Response {
+            id,
+            model: thread.model.clone(),
+            tier: thread.tier,
+            tokens: tokens.split(),
+            tool: std::mem::take(&mut thread.tool),
+            agent_type: thread.agent_type.clone(),
+            at_ms: self.at_ms.unwrap_or_default(),
+        }
     }
 
     fn message(&self, thread: &mut Thread, reading: &mut Reading) {
@@ -308,6 +329,18 @@ impl<'a> RolloutLine<'a> {
                 message: text(error, "message").unwrap_or_default().to_owned(),
             });
         }
+    }
+}
+
+/// The service tier of a thread; the client leaves it out for the standard one.
+fn tier(word: Option<&Value>) -> Tier {
+    match word.filter(|word| !word.is_null()).map(|word| word.as_str().unwrap_or_default()) {
+        None | Some("standard" | "default" | "auto") => Tier::Standard,
+        // Priority processing was renamed to fast mode.
+        Some("fast" | "priority") => Tier::Fast,
+        Some("flex") => Tier::Flex,
+        Some("batch") => Tier::Batch,
+        Some(_) => Tier::Unknown,
     }
 }
 

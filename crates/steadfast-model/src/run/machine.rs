@@ -52,7 +52,13 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
 
 /// The limit that the run has reached.
 pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<RunReason> {
-    plan.limits.limits.reached(&used(run, now)).map(RunReason::from)
+    let unknown = is_cost_unknown(plan, run).then_some(RunReason::BudgetUsd);
+    plan.limits.limits.reached(&used(run, now)).map(RunReason::from).or(unknown)
+}
+
+/// Whether the run's limit on money cannot hold, because what an attempt cost is not known.
+fn is_cost_unknown(plan: &Plan, run: &Run) -> bool {
+    run.cost_unknown_now && plan.limits.limits.get(Axis::Usd).is_some()
 }
 
 /// The time left until the wall-clock limit or the deadline. An attempt gets no more than that.

@@ -10,7 +10,11 @@ use crate::reading::Tokens;
 pub struct AttemptUsage {
     #[serde(flatten)]
     pub tokens: Tokens,
+    /// The known part of the cost.
     pub cost_micros: i64,
+    /// A part of the cost is not known.
+    #[serde(default)]
+    pub cost_unknown: bool,
 }
 
 /// What an agent says about its iteration.

@@ -61,6 +61,7 @@ pub fn success(footprint: &str) -> Success {
         usage: AttemptUsage {
             tokens: Tokens { input: 60, output: 30, cache_creation: 10, cache_creation_1h: 0, cache_read: 500 },
             cost_micros: 2_000,
+            cost_unknown: false,
         },
         footprint: footprint.into(),
         started_at_ms: START,
@@ -74,7 +75,11 @@ pub fn failure(kind: FailureKind) -> Outcome {
         kind,
         message: format!("it was {}", kind.name()),
         exit_code: Some(1),
-        usage: AttemptUsage { tokens: Tokens { input: 5, ..Tokens::default() }, cost_micros: 100 },
+        usage: AttemptUsage {
+            tokens: Tokens { input: 5, ..Tokens::default() },
+            cost_micros: 100,
+            ..AttemptUsage::default()
+        },
         started_at_ms: Some(START),
         ended_at_ms: START,
     })

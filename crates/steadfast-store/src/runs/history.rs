@@ -28,6 +28,7 @@ pub struct IterationRow {
     /// Of all its attempts.
     pub tokens: i64,
     pub cost_micros: i64,
+    pub cost_unknown: bool,
     /// When the attempt that came through started.
     pub started_at_ms: Millis,
     pub committed_at_ms: Millis,
@@ -52,6 +53,7 @@ fn read_iteration(row: &Row<'_>) -> rusqlite::Result<IterationRow> {
         cost_micros: row.get(11)?,
         started_at_ms: row.get(12)?,
         committed_at_ms: row.get(13)?,
+        cost_unknown: row.get(14)?,
     })
 }
 
@@ -66,7 +68,7 @@ fn twice(error: rusqlite::Error, what: &str, id: AttemptId) -> StoreError {
 }
 
 const ITERATIONS: &str = "SELECT stage, iteration, attempt, plateau, decision, summary, reasoning, fields_json,
-    facts_json, exit_code, tokens, cost_micros, started_at_ms, committed_at_ms FROM run_iterations";
+    facts_json, exit_code, tokens, cost_micros, started_at_ms, committed_at_ms, cost_unknown FROM run_iterations";
 
 impl Db<'_> {
     pub(super) fn add_attempt(self, run_id: &str, id: AttemptId, now: Millis) -> Result<(), StoreError> {
@@ -96,7 +98,7 @@ impl Db<'_> {
         let updated = self.execute(
             "UPDATE run_attempts SET status = ?5, failure = ?6, message = ?7, exit_code = ?8, input_tokens = ?9,
                output_tokens = ?10, cache_creation_tokens = ?11, cache_read_tokens = ?12, cost_micros = ?13,
-               started_at_ms = coalesce(?14, started_at_ms), ended_at_ms = ?15
+               started_at_ms = coalesce(?14, started_at_ms), ended_at_ms = ?15, cost_unknown = ?16
              WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3 AND attempt = ?4 AND status = 'starting'",
             params![
                 run_id,
@@ -113,7 +115,8 @@ impl Db<'_> {
                 tokens.cache_read,
                 usage.cost_micros,
                 started,
-                ended
+                ended,
+                usage.cost_unknown
             ],
         )?;
         if updated == 1 {
@@ -138,9 +141,10 @@ impl Db<'_> {
         self.0
             .prepare_cached(
                 "INSERT INTO run_iterations (run_id, stage, iteration, attempt, plateau, decision, summary, reasoning,
-                   fields_json, facts_json, exit_code, started_at_ms, committed_at_ms, tokens, cost_micros)
+                   fields_json, facts_json, exit_code, started_at_ms, committed_at_ms, tokens, cost_micros, cost_unknown)
                  SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
-                   coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0)
+                   coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0),
+                   coalesce(sum(cost_micros), 0), coalesce(max(cost_unknown), 0)
                  FROM run_attempts WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3",
             )?
             .execute(params![

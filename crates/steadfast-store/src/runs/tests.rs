@@ -141,6 +141,7 @@ fn lists_show_the_current_stage() {
         started_at_ms: START,
         updated_at_ms: START + 3 * MINUTE,
         completed_at_ms: None,
+        cost_unknown: false,
     };
     assert_eq!(line(&engine, RunFilter::default()), std::slice::from_ref(&expected));
     for (filter, count) in [
@@ -261,6 +262,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         cost_micros: 2_100,
         started_at_ms: START + 9,
         committed_at_ms: START + 4 * MINUTE,
+        cost_unknown: false,
     };
     assert_eq!(engine.history(), [expected]);
     let attempts = format!(
@@ -288,6 +290,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         usage: AttemptUsage {
             tokens: Tokens { input: 65, output: 30, cache_creation: 10, cache_creation_1h: 0, cache_read: 500 },
             cost_micros: 2_100,
+            cost_unknown: false,
         },
         unpriced_tokens: 0,
         started_at_ms: START,
@@ -308,12 +311,16 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         .world
         .store
         .write(|db| {
-            db.0.execute("UPDATE run_attempts SET cost_micros = 0 WHERE attempt = 1", []).map_err(StoreError::from)
+            db.0.execute("UPDATE run_attempts SET cost_micros = 0, cost_unknown = 1 WHERE attempt = 1", [])
+                .map_err(StoreError::from)
         })
         .unwrap();
     // Tokens without a cost have an unknown cost.
-    let unpriced =
-        IterationUsage { unpriced_tokens: 5, usage: AttemptUsage { cost_micros: 2_000, ..first.usage }, ..first };
+    let unpriced = IterationUsage {
+        unpriced_tokens: 5,
+        usage: AttemptUsage { cost_micros: 2_000, cost_unknown: true, ..first.usage },
+        ..first
+    };
     let db = engine.world.store.read();
     assert_eq!(db.iteration_usage().unwrap(), [unpriced, second]);
     assert_eq!(db.project_of_run("run-1").unwrap().as_deref(), Some(PROJECT));

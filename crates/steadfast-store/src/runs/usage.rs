@@ -35,7 +35,8 @@ const SELECT: &str = "SELECT r.run_id, r.name, r.kind, r.project_dir, a.stage, s
     count(*) AS attempts, i.attempt IS NOT NULL AS is_committed, sum(a.input_tokens) AS input_tokens,
     sum(a.output_tokens) AS output_tokens, sum(a.cache_creation_tokens) AS cache_creation_tokens,
     sum(a.cache_read_tokens) AS cache_read_tokens, sum(a.cost_micros) AS cost_micros,
-    sum(iif(a.cost_micros = 0, a.input_tokens + a.output_tokens + a.cache_creation_tokens + a.cache_read_tokens, 0))
+    max(a.cost_unknown) AS cost_unknown,
+    sum(iif(a.cost_unknown, a.input_tokens + a.output_tokens + a.cache_creation_tokens + a.cache_read_tokens, 0))
       AS unpriced_tokens,
     min(a.started_at_ms) AS started_at_ms,
     coalesce(i.committed_at_ms - i.started_at_ms, sum(max(0, coalesce(a.ended_at_ms - a.started_at_ms, 0))))
@@ -67,6 +68,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IterationUsage> {
                 cache_read: row.get("cache_read_tokens")?,
             },
             cost_micros: row.get("cost_micros")?,
+            cost_unknown: row.get("cost_unknown")?,
         },
         unpriced_tokens: row.get("unpriced_tokens")?,
         started_at_ms: row.get("started_at_ms")?,

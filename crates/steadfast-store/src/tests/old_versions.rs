@@ -228,7 +228,9 @@ fn a_store_of_the_version_before_loses_no_row() {
         let (live, history) = (format!("{goals} goals"), format!("{goals} goal_history"));
         let run =
             "SELECT run_id, name, kind, title, project_dir, status, stage, plan_json, state_json, version FROM runs";
-        let runs = [run, "SELECT * FROM run_stages", "SELECT * FROM run_attempts"];
+        let attempts = "SELECT run_id, stage, iteration, attempt, status, input_tokens, cost_micros, started_at_ms FROM
+                        run_attempts";
+        let runs = [run, "SELECT * FROM run_stages", attempts];
         let new = "'idx_responses_spend', 'idx_responses_session', 'idx_runs_parent'";
         let indexes = &format!(
             "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT IN ({new})
@@ -248,6 +250,6 @@ fn a_store_of_the_version_before_loses_no_row() {
     let second =
         "INSERT INTO runs SELECT 'r2', name, kind, title, project_dir, status, reason, stage, plan_json, state_json,
         tokens, cost_micros, engine_pid, engine_pid_started, stop_requested, version, started_at_ms, updated_at_ms,
-        completed_at_ms, charged_goal_id FROM runs";
+        completed_at_ms, charged_goal_id, cost_unknown FROM runs";
     assert!(store.db.execute(second, []).is_err(), "one live run of a name");
 }

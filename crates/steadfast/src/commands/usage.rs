@@ -1,6 +1,8 @@
-//! `steadfast usage`: tokens and cost of all sessions on this machine, by day, month, session, block or model, and of
-//! each iteration of a run.
+//! `steadfast usage`: tokens and cost of all sessions on this machine in many views, of each iteration of a run, and
+//! against the caps of the day and the week.
 
+mod asked;
+mod check;
 mod progress;
 mod runs;
 mod table;
@@ -9,11 +11,10 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
-use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::json;
 use steadfast_app::usage::collect;
-use steadfast_app::usage::report::{self, Filter, ProjectFilter, UsageReport, View};
+use steadfast_app::usage::report::{self, UsageReport, View};
 use steadfast_app::usage::summary::Summary;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
@@ -22,6 +23,7 @@ use steadfast_model::price::Table;
 use steadfast_model::text;
 use steadfast_system::{env_vars, paths};
 
+use self::asked::Asked;
 use self::progress::Bar;
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
@@ -32,15 +34,44 @@ const SPARKLINE_DAYS: usize = 14;
 const RUNS: &str = "runs";
 
 pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> CommandResult {
-    let zone = TimeZone::system();
     let now = clock::now();
-    let today = in_zone(now, &zone).date();
-    let filter = filter(arguments, today)?;
+    let asked = Asked::new(arguments, now)?;
     if arguments.view.as_deref() == Some(RUNS) {
-        return runs::view(db, arguments, &filter, &zone, is_json);
+        return runs::view(db, arguments, &asked, is_json);
     }
     let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
     let view = view.ok_or_else(|| CliError::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
+    let mut summaries = summaries(arguments)?;
+    if arguments.check {
+        return check::run(db, &summaries, now);
+    }
+    runs::name_projects(db, &mut summaries);
+    let report = report::report(view, &summaries, &asked.filter, asked.select, &asked.zone, now);
+    if let Some(id) = asked.filter.session.as_deref().filter(|_| report.rows.is_empty()) {
+        let message = format!("no session with the id `{}` matches", text::headline(id, 60));
+        return Err(CliError::new(code::NOT_FOUND, message, "`steadfast usage session` lists them"));
+    }
+    notes(&summaries, &report, is_json);
+    if asked.select.only_active && report.rows.is_empty() {
+        output::note("note: no 5-hour block is running");
+    }
+    let mut text = String::new();
+    if !report.rows.is_empty() && !is_json {
+        let width = width();
+        text = table::render(&report, &asked.zone, width);
+        if view == View::Daily && asked.shows_last_days() {
+            let days = report::recent_days(&report.rows, asked.today, SPARKLINE_DAYS);
+            text.extend(table::sparkline(&days, width).map(|line| format!("\n\n{line}")));
+        }
+        if asked.select.only_active {
+            text = format!("{text}\n\n{}", table::burn_lines(&report, &asked.zone));
+        }
+    }
+    Ok(CommandOutput { text, json: json!(report), code: 0 })
+}
+
+/// Everything that the hosts wrote, read as far as it is new.
+fn summaries(arguments: &UsageArgs) -> Result<Vec<(Host, Summary)>, CliError> {
     let hosts = match arguments.host.as_deref().and_then(|name| name.parse().ok()) {
         Some(host) => vec![host],
         None => Host::ALL.to_vec(),
@@ -61,38 +92,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> Co
         bar.clear();
         summaries.push((host, summary?));
     }
-    runs::name_projects(db, &mut summaries);
-    let report = report::report(view, &summaries, &filter, &zone, now);
-    notes(&summaries, &report, is_json);
-    let mut text = String::new();
-    if !report.rows.is_empty() && !is_json {
-        let width = width();
-        text = table::render(&report, &zone, width);
-        if view == View::Daily {
-            let days = report::recent_days(&report.rows, today, SPARKLINE_DAYS);
-            text.extend(table::sparkline(&days, width).map(|line| format!("\n\n{line}")));
-        }
-    }
-    Ok(CommandOutput { text, json: json!(report), code: 0 })
-}
-
-fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, CliError> {
-    let since = match arguments.since.as_deref() {
-        Some(text) => Some(clock::parse_day(text, today).ok_or_else(|| {
-            let hint = "use a date such as 2026-11-01, today, yesterday, or a number of days back such as 7d";
-            CliError::new(code::USAGE, format!("invalid date `{}`", text::headline(text, 40)), hint)
-        })?),
-        None => None,
-    };
-    let project = match arguments.project.as_deref() {
-        Some("") => {
-            let hint = "pass a directory or the name of a project, such as --project . or --project website";
-            return Err(CliError::new(code::USAGE, "--project is empty", hint));
-        }
-        Some(project) => Some(ProjectFilter::new(project, &std::env::current_dir()?)),
-        None => None,
-    };
-    Ok(Filter { since, project })
+    Ok(summaries)
 }
 
 fn notes(summaries: &[(Host, Summary)], report: &UsageReport, is_json: bool) {
@@ -113,7 +113,7 @@ fn notes(summaries: &[(Host, Summary)], report: &UsageReport, is_json: bool) {
     }
     if report.totals.unpriced_tokens > 0 && !is_json {
         output::note(&format!(
-            "note: {} tokens are of models without a known price; add prices with --prices FILE",
+            "note: {} tokens have no known price; add prices with --prices FILE",
             text::thousands(report.totals.unpriced_tokens)
         ));
     }

@@ -1,10 +1,14 @@
 //! `steadfast usage` over trees of many shapes: exact totals, the same with and without cache, JSON as documented,
 //! tables that fit, and errors with a hint.
 
+mod caps;
 mod generated;
 mod of_runs;
+mod prices;
+mod subagents;
 mod tables;
 mod trouble;
+mod views;
 
 use std::path::PathBuf;
 
@@ -13,7 +17,7 @@ use serde_json::{Value, json};
 use crate::env::{Env, finish};
 use crate::schemas::check;
 
-const VIEWS: [&str; 5] = ["daily", "monthly", "session", "blocks", "models"];
+const VIEWS: [&str; 9] = ["daily", "weekly", "monthly", "session", "blocks", "models", "projects", "agents", "tools"];
 
 /// Input, output, cache creation and cache read tokens.
 type Tokens = [i64; 4];

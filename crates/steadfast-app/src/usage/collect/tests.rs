@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::testing::{MINUTE, START, append, reply};
+use crate::usage::summary::Sum;
 
 /// A tree of Claude Code's files and a cache.
 struct Machine {
@@ -57,17 +58,21 @@ impl Machine {
 }
 
 /// Sums by name; models may be numbered differently when files were read in another order.
-fn names(summary: &Summary) -> Vec<(i64, String, String, i64, Tokens, Option<i64>)> {
+type Named = (i64, [String; 4], i64, Tokens, Option<i64>);
+
+fn names(summary: &Summary) -> Vec<Named> {
     let mut sums: Vec<_> = summary
         .sums
         .iter()
         .map(|sum| {
             let session = summary.sessions[sum.session as usize].id.clone();
             let model = summary.models[sum.model as usize].clone();
-            (sum.slot, session, model, sum.responses, sum.tokens, sum.cost_micros)
+            let name = |index: u32| summary.names[index as usize].clone();
+            let kinds = [session, model, name(sum.tool), name(sum.agent)];
+            (sum.slot, kinds, sum.responses, sum.tokens, sum.cost_micros)
         })
         .collect();
-    sums.sort_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));
+    sums.sort_by(|a, b| (a.0, &a.1, a.4).cmp(&(b.0, &b.1, b.4)));
     sums
 }
 
@@ -220,4 +225,66 @@ fn a_session_belongs_to_its_own_directory_not_its_subagents() {
         machine.summary().sessions.into_iter().map(|session| (session.id, session.project)).collect();
     assert_eq!(projects["s"], "/src/\"quoted\"\\é");
     assert_eq!(projects["bare"], "p");
+}
+
+/// A line with more fields, in the line itself and in its usage.
+fn line_with(id: &str, tokens: [i64; 4], fields: &[(&str, &str)], usage: &[(&str, &str)]) -> String {
+    let mut line: serde_json::Value = serde_json::from_str(&reply(id, START, tokens)).unwrap();
+    for (name, value) in fields {
+        line[*name] = (*value).into();
+    }
+    for (name, value) in usage {
+        line["message"]["usage"][*name] = (*value).into();
+    }
+    format!("{line}\n")
+}
+
+#[test]
+fn a_response_is_priced_by_what_its_line_says() {
+    let machine = Machine::new();
+    let tokens = [1_000, 1_000, 0, 0];
+    let cases: [(&str, &[(&str, &str)], Option<i64>); 6] = [
+        ("standard", &[("speed", "standard"), ("service_tier", "standard")], Some(30_000)),
+        ("fast", &[("speed", "fast"), ("service_tier", "standard")], Some(60_000)),
+        ("batch", &[("service_tier", "batch")], Some(15_000)),
+        ("priority", &[("service_tier", "priority")], None),
+        ("new speed", &[("speed", "ludicrous")], None),
+        ("new tier", &[("service_tier", "gold")], None),
+    ];
+    for (id, usage, _) in &cases {
+        machine.write(&format!("{id}.jsonl"), &[line_with(id, tokens, &[], usage)]);
+    }
+    let summary = machine.summary();
+    for (id, _, cost) in &cases {
+        let of_session = |sum: &&Sum| summary.sessions[sum.session as usize].id == *id;
+        let sum = summary.sums.iter().find(of_session).unwrap();
+        assert_eq!(sum.cost_micros, *cost, "{id}");
+    }
+}
+
+#[test]
+fn agents_and_tools_are_those_that_the_client_names() {
+    let machine = Machine::new();
+    let one = [1, 0, 0, 0];
+    machine.write(
+        "s.jsonl",
+        &[
+            reply("m1", START, one),
+            line_with("m2", one, &[("attributionSkill", "pdf"), ("attributionMcpServer", "x")], &[]),
+            line_with("m3", one, &[("attributionMcpServer", "gith\"ub")], &[]),
+        ],
+    );
+    machine.write("s/subagents/agent-a.jsonl", &[line_with("m4", one, &[("attributionAgent", "Plan")], &[])]);
+    machine.write("s/subagents/agent-b.jsonl", &[reply("m5", START, one)]);
+    fs_err::write(machine.file("s/subagents/agent-b.meta.json"), r#"{"agentType":"Explore"}"#).unwrap();
+    machine.write("s/subagents/agent-c.jsonl", &[reply("m6", START, one)]);
+    let kinds: Vec<(String, String)> =
+        names(&machine.summary()).into_iter().map(|(_, [_, _, tool, agent], ..)| (tool, agent)).collect();
+    let expected = [("", ""), ("", "Explore"), ("", "Plan"), ("", "subagent"), ("gith\"ub", ""), ("pdf", "")];
+    assert_eq!(kinds, expected.map(|(tool, agent)| (tool.to_owned(), agent.to_owned())));
+    // What is appended later belongs to the same agent.
+    machine.write("s/subagents/agent-b.jsonl", &[reply("m7", START, one)]);
+    assert!(
+        names(&machine.summary()).iter().any(|(_, [.., agent], responses, ..)| agent == "Explore" && *responses == 2)
+    );
 }

@@ -9,13 +9,26 @@ use crate::usage::summary::UsageSession;
 /// Which sums to include.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
+    /// The first and the last day.
     pub since: Option<Date>,
+    pub until: Option<Date>,
     pub project: Option<ProjectFilter>,
+    /// A session's id, or the beginning of it.
+    pub session: Option<String>,
+    /// Whether rows have their parts by model.
+    pub breakdown: bool,
 }
 
 impl Filter {
     pub(super) fn matches(&self, session: &UsageSession) -> bool {
         self.project.as_ref().is_none_or(|project| project.matches(&session.project))
+            && self.session.as_ref().is_none_or(|id| session.id.starts_with(id.as_str()))
+    }
+
+    /// Whether a day is included. What has no day is included only if no day is asked for.
+    pub fn has_day(&self, day: Option<Date>) -> bool {
+        let Some(day) = day else { return self.since.is_none() && self.until.is_none() };
+        self.since.is_none_or(|since| day >= since) && self.until.is_none_or(|until| day <= until)
     }
 }
 

@@ -4,17 +4,19 @@
 use std::path::Path;
 
 use memchr::memmem;
+use serde_json::Value;
 
-use super::assistant_line;
+use super::{assistant_line, tier};
 use crate::lines;
 use crate::skim::{Skim, plain};
 use steadfast_model::clock;
 use steadfast_model::reading::{Position, Reading, Response, Tokens};
+use steadfast_system::bounded;
 
 /// Reads the responses that are new in a session file, and the directory it belongs to.
 pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let usage_key = memmem::Finder::new(br#""usage""#);
-    lines::read_blocks(path, from, |block, offset, reading| {
+    let mut reading = lines::read_blocks(path, from, |block, offset, reading| {
         // Most lines have no usage and are never looked at, not even for their ends.
         let mut done = 0;
         while let Some(found) = block.get(done..).and_then(|rest| usage_key.find(rest)) {
@@ -28,7 +30,18 @@ pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
             }
             done = end;
         }
-    })
+    })?;
+    reading.agent_type = if from.offset == 0 { agent_type(path) } else { None };
+    Ok(reading)
+}
+
+/// The type of a subagent, which the client writes beside its file.
+fn agent_type(path: &Path) -> Option<String> {
+    const MOST_BYTES: u64 = 64 * 1024;
+    let name = path.file_stem()?.to_str().filter(|name| name.starts_with("agent-"))?;
+    let about = bounded::whole(&path.with_file_name(format!("{name}.meta.json")), MOST_BYTES).ok()?;
+    let about: Value = serde_json::from_slice(&about).ok()?;
+    about["agentType"].as_str().map(str::to_owned)
 }
 
 /// The fields of a line that matter here.
@@ -42,6 +55,11 @@ struct Line<'a> {
     id: Option<&'a [u8]>,
     model: Option<&'a [u8]>,
     tokens: Option<Tokens>,
+    speed: Option<&'a [u8]>,
+    service_tier: Option<&'a [u8]>,
+    skill: Option<&'a [u8]>,
+    mcp_server: Option<&'a [u8]>,
+    agent_type: Option<&'a [u8]>,
 }
 
 /// Adds the response of a line, if it has one. `None`: the line needs a full parser.
@@ -54,6 +72,9 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
             b"uuid" => skim.string_into(&mut fields.uuid)?,
             b"requestId" => skim.string_into(&mut fields.request_id)?,
             b"timestamp" => skim.string_into(&mut fields.timestamp)?,
+            b"attributionSkill" => skim.string_into(&mut fields.skill)?,
+            b"attributionMcpServer" => skim.string_into(&mut fields.mcp_server)?,
+            b"attributionAgent" => skim.string_into(&mut fields.agent_type)?,
             b"cwd" if skim.is_at(b'"') => fields.cwd = Some(skim.string()?),
             b"message" => message(skim, &mut fields)?,
             _ => skim.skip()?,
@@ -75,13 +96,25 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
         return Some(());
     };
     let (id, model) = (plain(id)?, plain(fields.model.unwrap_or_default())?);
+    let tier = tier(plain_or_none(fields.speed)?, plain_or_none(fields.service_tier)?);
+    let tool = plain_or_none(fields.skill.or(fields.mcp_server))?;
+    let agent_type = plain_or_none(fields.agent_type)?;
     reading.add_counts(id, tokens.output, || Response {
         id: id.to_owned(),
         model: model.to_owned(),
+        tier,
         tokens,
+        tool: tool.unwrap_or_default().to_owned(),
+        agent_type: agent_type.unwrap_or_default().to_owned(),
         at_ms: fields.timestamp.and_then(plain).and_then(clock::parse_rfc3339).unwrap_or_default(),
     });
     Some(())
+}
+
+/// `None`: the text has escapes.
+#[expect(clippy::option_option, reason = "no text and a text that needs the full parser differ")]
+fn plain_or_none(raw: Option<&[u8]>) -> Option<Option<&str>> {
+    raw.map_or(Some(None), |raw| plain(raw).map(Some))
 }
 
 fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
@@ -89,7 +122,7 @@ fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
         match key {
             b"id" => skim.string_into(&mut fields.id)?,
             b"model" => skim.string_into(&mut fields.model)?,
-            b"usage" if skim.is_at(b'{') => fields.tokens = Some(token_counts(skim)?),
+            b"usage" if skim.is_at(b'{') => fields.tokens = Some(usage(skim, fields)?),
             b"usage" => return None,
             _ => skim.skip()?,
         }
@@ -97,7 +130,7 @@ fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
     })
 }
 
-fn token_counts(skim: &mut Skim<'_>) -> Option<Tokens> {
+fn usage<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<Tokens> {
     let mut tokens = Tokens::default();
     skim.object(|skim, key| {
         match key {
@@ -105,6 +138,8 @@ fn token_counts(skim: &mut Skim<'_>) -> Option<Tokens> {
             b"output_tokens" => tokens.output = skim.count()?,
             b"cache_creation_input_tokens" => tokens.cache_creation = skim.count()?,
             b"cache_read_input_tokens" => tokens.cache_read = skim.count()?,
+            b"speed" => skim.string_into(&mut fields.speed)?,
+            b"service_tier" => skim.string_into(&mut fields.service_tier)?,
             b"cache_creation" if skim.is_at(b'{') => skim.object(|skim, key| match key {
                 b"ephemeral_1h_input_tokens" => {
                     tokens.cache_creation_1h = skim.count()?;

@@ -295,3 +295,40 @@ fn the_short_way_finds_the_directory_of_a_session() {
     assert_eq!(counts_of(&(with("5") + &with("\"/x\""))).cwd.as_deref(), Some("/x"));
     assert_eq!(counts_of(&line).cwd, None);
 }
+
+#[test]
+fn speed_and_service_tier_decide_the_price() {
+    let usage = |speed: Value, tier: Value| json!({"input_tokens": 1, "output_tokens": 1, "speed": speed, "service_tier": tier});
+    for (speed, service_tier, expected) in [
+        (json!("standard"), json!("standard"), Tier::Standard),
+        (json!(null), json!(null), Tier::Standard),
+        (json!("fast"), json!("standard"), Tier::Fast),
+        (json!("fast"), json!(null), Tier::Fast),
+        (json!("standard"), json!("batch"), Tier::Batch),
+        (json!(null), json!("priority"), Tier::Priority),
+        (json!("fast"), json!("batch"), Tier::Unknown),
+        (json!("turbo"), json!("standard"), Tier::Unknown),
+        (json!("standard"), json!("gold"), Tier::Unknown),
+        (json!(7), json!("standard"), Tier::Unknown),
+    ] {
+        let line = reply_with_usage("m1", START, &usage(speed, service_tier));
+        assert_eq!(read_text(&line).responses[0].tier, expected, "{line}");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("session.jsonl");
+        fs_err::write(&path, &line).unwrap();
+        assert_eq!(read_counts(&path, &Position::default()).unwrap().responses[0].tier, expected, "{line}");
+        assert_eq!(last_model(&path).as_deref(), Some("claude-opus-4-8"));
+    }
+}
+
+#[test]
+fn a_response_belongs_to_what_the_client_attributes_it_to() {
+    let path = sample("tools-mcp-subagent/bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6.jsonl");
+    for read in [read, read_counts] {
+        let reading = read(&path, &Position::default()).unwrap();
+        assert!(reading.responses.iter().any(|response| response.tool == "plugin:labplug:labmcp"));
+        let agent = path.with_extension("").join("subagents/agent-ae13b9d0730311a9c.jsonl");
+        let reading = read(&agent, &Position::default()).unwrap();
+        assert!(reading.responses.iter().all(|response| response.agent_type == "labplug:labagent"));
+    }
+}

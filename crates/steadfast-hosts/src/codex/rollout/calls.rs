@@ -1,5 +1,6 @@
-//! Tool calls and their results, for the breaker that notices equal ones.
+//! Tool calls and their results, for the breaker that notices equal ones and for the usage of MCP servers.
 
+use memchr::memmem;
 use serde_json::Value;
 
 use super::wire::Head;
@@ -26,4 +27,15 @@ pub(super) fn note(line: &[u8], reading: &mut Reading) {
         // Before this, the client writes how long the command took and an id of its own.
         reading.answer(id, output.split_once("Output:\n").map_or(&*output, |(_, printed)| printed));
     }
+}
+
+/// The MCP server that a call is for: tools of servers are named `mcp__SERVER__TOOL`.
+pub(super) fn mcp_server(line: &[u8]) -> Option<String> {
+    memmem::find(line, b"\"mcp__")?;
+    let line: Value = serde_json::from_slice(line).ok()?;
+    ["namespace", "name"].iter().find_map(|field| {
+        let name = line["payload"][field].as_str()?.strip_prefix("mcp__")?;
+        let server = name.split_once("__").map_or(name, |(server, _)| server);
+        (!server.is_empty()).then(|| server.to_owned())
+    })
 }

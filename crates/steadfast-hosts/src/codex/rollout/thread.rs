@@ -9,9 +9,13 @@ use serde_json::Value;
 use super::text;
 use super::wire::{Tokens, made_at};
 use steadfast_model::clock::{self, Millis};
+use steadfast_model::reading::Tier;
 
 /// A line that comes this long after the one before was not copied together with it.
 const PAUSE_MS: Millis = 500;
+
+/// The type of a subagent whose role is not recorded.
+const UNNAMED_SUBAGENT: &str = "subagent";
 
 /// Whether the lines being read were copied from another thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +38,13 @@ pub(super) struct Thread {
     id: String,
     started_ms: Millis,
     pub(super) model: String,
+    pub(super) tier: Tier,
+    /// The kind of agent, if the thread is a subagent's.
+    pub(super) agent_type: String,
+    /// The thread that a subagent works for; empty for other threads.
+    parent: String,
+    /// The MCP server that the model called since the last response.
+    pub(super) tool: String,
     /// The thread began with another one's history, so its totals may begin with that one's.
     forked: bool,
     inherits: Inherits,
@@ -128,6 +139,8 @@ impl Thread {
         self.started_ms =
             made_at(id).or_else(|| text(meta, "timestamp").and_then(clock::parse_rfc3339)).or(at).unwrap_or_default();
         self.use_model(text(meta, "model"));
+        let spawned = meta.pointer("/source/subagent/thread_spawn");
+        self.be_subagent(meta, spawned);
         // With a base, the earlier history is in the parent's file.
         let base = meta.get("history_base").filter(|base| base.is_object());
         self.forked = base.is_some() || text(meta, "forked_from_id").is_some();
@@ -138,9 +151,36 @@ impl Thread {
         self.inherits = match first_own {
             Some(first_own) if ordinal.is_some() => Inherits::UntilOrdinal(first_own),
             _ if self.forked && base.is_none() => Inherits::UntilOwnTurn,
+            // Some clients repeat the parent's totals here without naming a fork.
+            None if spawned.is_some() => {
+                self.forked = true;
+                Inherits::UntilOwnTurn
+            }
             _ => Inherits::Nothing,
         };
         self.reach(ordinal, at);
+    }
+
+    fn be_subagent(&mut self, meta: &Value, spawned: Option<&Value>) {
+        let is_subagent = spawned.is_some()
+            || text(meta, "thread_source") == Some("subagent")
+            || meta.pointer("/source/subagent").is_some();
+        if !is_subagent {
+            return;
+        }
+        let named = |field: &str| spawned.and_then(|spawned| text(spawned, field)).or_else(|| text(meta, field));
+        named("agent_role").unwrap_or(UNNAMED_SUBAGENT).clone_into(&mut self.agent_type);
+        let root = text(meta, "session_id").filter(|root| *root != self.id);
+        root.or_else(|| named("parent_thread_id")).unwrap_or_default().clone_into(&mut self.parent);
+    }
+
+    /// The thread that a subagent works for.
+    pub(super) fn parent(&self) -> Option<&str> {
+        Some(self.parent.as_str()).filter(|parent| !parent.is_empty())
+    }
+
+    pub(super) fn use_tool(&mut self, tool: Option<String>) {
+        self.tool = tool.unwrap_or(std::mem::take(&mut self.tool));
     }
 
     pub(super) fn begin_turn(&mut self, turn_id: Option<&str>) {
@@ -190,6 +230,15 @@ impl Thread {
             (None, None) => total,
         };
         (spent != Tokens::default()).then_some(spent)
+    }
+
+    /// The usage of the last response, in files without totals. The client repeats it.
+    pub(super) fn count_last(&mut self, last: Tokens) -> Option<Tokens> {
+        let known = self.last.replace(last);
+        let recorded = std::mem::take(&mut self.recorded);
+        let answered = std::mem::take(&mut self.answered);
+        let is_new = !recorded && !self.is_inheriting() && (answered || known != Some(last));
+        (is_new && last != Tokens::default()).then_some(last)
     }
 
     /// The name of what was spent up to a total: the same whenever the file, or a copy of it, is read again.

@@ -1,9 +1,11 @@
-//! Whether a turn runs, from the end of a rollout. No hook reports the end of a turn that failed.
+//! Whether a turn runs and which model answers, from the end of a rollout. No hook reports the end of a turn that failed.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use memchr::memmem;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::backwards;
 
@@ -33,6 +35,20 @@ pub(crate) fn turn_runs(rollout: &Path) -> Option<bool> {
         if runs.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     read.ok().and(runs)
+}
+
+/// The model of the newest turn, near the end of the file.
+pub(crate) fn last_model(rollout: &Path) -> Option<String> {
+    let mut model = None;
+    let read = backwards::read(rollout, None, |line, _| {
+        let is_turn = memmem::find(line, br#""turn_context""#).is_some();
+        let line: Value = if is_turn { serde_json::from_slice(line).unwrap_or_default() } else { Value::Null };
+        if line["type"] == "turn_context" {
+            model = line["payload"]["model"].as_str().map(str::to_owned);
+        }
+        if model.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    read.ok().and(model)
 }
 
 #[cfg(test)]

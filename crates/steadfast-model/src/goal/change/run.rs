@@ -50,6 +50,7 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
     after.tokens_used = run.tokens;
     after.subagent_tokens = run.nested_tokens;
     after.cost_micros = run.cost_micros.saturating_add(run.nested_cost_micros);
+    after.unpriced_tokens = if run.cost_unknown { run.tokens.max(1) } else { 0 };
     after.continuations_used = iterations;
     let planned = plan.limits.limits;
     after.limits = planned.with(Axis::Turns, most.max(iterations));

@@ -1,7 +1,7 @@
 //! What starts next. Every event ends here, so agents start in one place and runs end in one place: limits first, then
 //! waits that are over, then new iterations while there is room.
 
-use super::{Machine, RunReason, RunStatus, limit_reached};
+use super::{Machine, RunReason, RunStatus, is_cost_unknown, limit_reached};
 use crate::run::{Act, ActiveAttempt, AttemptId, Phase, Record, StagePlan, StageStatus, Undecided, WaitReason};
 
 impl Machine<'_> {
@@ -9,7 +9,9 @@ impl Machine<'_> {
         // Each round but the last ends a stage, or commits an attempt that an earlier stop left undecided.
         while self.run.status == RunStatus::Running {
             if let Some(reason) = limit_reached(self.plan, &self.run, self.now) {
-                self.wind_down(RunStatus::Completed, reason);
+                let unknown = reason == RunReason::BudgetUsd && is_cost_unknown(self.plan, &self.run);
+                let detail = if unknown { "an attempt did not report what it cost" } else { "" };
+                self.wind_down(RunStatus::Completed, reason.with_detail(detail));
             }
             if self.run.stopping.is_some() {
                 self.end_when_idle();

@@ -22,6 +22,8 @@ impl Machine<'_> {
         let usage = outcome.usage();
         self.run.tokens = self.run.tokens.saturating_add(usage.tokens.charged().max(0));
         self.run.cost_micros = self.run.cost_micros.saturating_add(usage.cost_micros.max(0));
+        self.run.cost_unknown |= usage.cost_unknown;
+        self.run.cost_unknown_now |= usage.cost_unknown;
         self.records.push(Record::AttemptEnded { id, outcome: outcome.clone() });
         match outcome {
             Outcome::Succeeded(success) => self.succeeded(id, success),

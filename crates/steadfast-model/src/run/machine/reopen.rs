@@ -66,6 +66,7 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     }
     // The next engine checks the cap again.
     machine.run.capped = false;
+    machine.run.cost_unknown_now = false;
     if let Some(limit) = limit_reached(plan, &machine.run, now) {
         return Err(ReopenError::LimitReached { limit });
     }

@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use steadfast_engine::{agent, worktree};
+use steadfast_model::limit::Axis;
+use steadfast_model::price;
 use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
 use steadfast_model::text;
 use steadfast_store::RunRow;
@@ -20,12 +22,33 @@ pub(super) fn prepare(context: &RunContext, plan: &mut Plan, in_worktree: bool) 
             make_absolute(agent, &context.project);
         }
     }
+    require_prices(plan)?;
     if needs_worktrees(plan, in_worktree) {
         worktree::require_repository(&context.project)
             .map_err(|error| CliError::new(code::ENVIRONMENT, error.to_string(), error.hint()))?;
     }
     // An earlier stage may write the file that a later one reads.
     plan.stages.iter().enumerate().try_for_each(|(at, stage)| check_stage(context, stage, at == 0))
+}
+
+/// Fails if the plan limits money and an agent's model has no price. A command may report what it cost, and an agent
+/// without a model may use any: the run ends after the first attempt of unknown cost.
+fn require_prices(plan: &Plan) -> Result<(), CliError> {
+    if plan.limits.limits.get(Axis::Usd).is_none() {
+        return Ok(());
+    }
+    let agents = plan.stages.iter().flat_map(|stage| std::iter::once(&stage.agent).chain(&stage.judge));
+    let mut models =
+        agents.filter(|agent| matches!(agent.kind, AgentKind::Host(_))).filter_map(|agent| agent.model.as_deref());
+    match models.find(|model| price::is_unknown(model)) {
+        Some(model) => {
+            let message =
+                format!("a limit on money cannot hold: model `{}` has no known price", text::headline(model, 60));
+            let hint = "limit tokens or hours instead: --budget N, --max-hours H; or use another --model";
+            Err(CliError::new(code::USAGE, message, hint))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Fails if the remaining stages of a run that is resumed lack an agent or a tool. A missing file is no error here: the

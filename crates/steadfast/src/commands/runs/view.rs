@@ -90,7 +90,7 @@ fn run_row(run: &RunView) -> Vec<String> {
         status_text(run),
         format!("{}/{}", run.iteration, run.max_iterations),
         text::short_number(run.tokens),
-        text::usd(run.cost.0),
+        text::cost(run.cost.map(|cost| cost.0)),
         clock::to_local(run.started_at.0),
     ]
 }

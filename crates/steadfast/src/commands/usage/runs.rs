@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use serde_json::json;
-use steadfast_app::usage::report::{Amounts, Filter};
+use steadfast_app::usage::report::Amounts;
 use steadfast_app::usage::runs::{RunUsageRow, RunsReport};
 use steadfast_app::usage::summary::Summary;
 use steadfast_model::clock::Millis;
@@ -13,29 +13,33 @@ use steadfast_model::text;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
+use super::asked::Asked;
 use super::table::{self, Column};
 use super::{in_zone, last_part, width};
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
-pub(super) fn view(
-    db: Option<&Path>,
-    arguments: &UsageArgs,
-    filter: &Filter,
-    zone: &TimeZone,
-    is_json: bool,
-) -> CommandResult {
+pub(super) fn view(db: Option<&Path>, arguments: &UsageArgs, asked: &Asked, is_json: bool) -> CommandResult {
     if arguments.host.is_some() || arguments.prices.is_some() {
         let hint = "remove them: the cost of a run was recorded when it ran";
         return Err(CliError::new(code::USAGE, "--host and --prices only apply to views of transcripts", hint));
     }
+    if arguments.breakdown {
+        let hint = "use --breakdown with another view, such as `steadfast usage daily --breakdown`";
+        return Err(CliError::new(code::USAGE, "--breakdown only applies to views of transcripts", hint));
+    }
+    let (filter, zone) = (&asked.filter, &asked.zone);
     let store = Store::open_if_there(&Paths::find(db)?.store)?;
     let mut rows = store.map(|store| store.read().iteration_usage()).transpose()?.unwrap_or_default();
     rows.retain(|row| {
         filter.project.as_ref().is_none_or(|project| project.matches(&row.project_dir))
-            && filter.since.is_none_or(|since| in_zone(row.started_at_ms, zone).date() >= since)
+            && filter.has_day(Some(in_zone(row.started_at_ms, zone).date()))
     });
+    rows.drain(..rows.len().saturating_sub(asked.select.last.unwrap_or(usize::MAX)));
+    if asked.select.is_descending == Some(true) {
+        rows.reverse();
+    }
     let report = RunsReport::new(rows);
     if report.rows.is_empty() {
         output::note("note: no iteration of a run matches");

@@ -58,20 +58,60 @@ pub(super) fn lay_out(mut columns: Vec<Column>, width: usize) -> String {
     draw(&columns)
 }
 
-/// Every column has a cell for each row and a last one for the totals.
+/// A line of the table: a row, or the part of one model in it.
+enum Line<'a> {
+    Whole(&'a Row),
+    Part(&'a str, &'a Amounts),
+}
+
+impl Line<'_> {
+    fn amounts(&self) -> &Amounts {
+        match self {
+            Self::Whole(row) => &row.amounts,
+            Self::Part(_, amounts) => amounts,
+        }
+    }
+}
+
+fn lines(report: &UsageReport) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    for row in &report.rows {
+        lines.push(Line::Whole(row));
+        if row.has_breakdown {
+            lines.extend(row.models.iter().map(|(model, amounts)| Line::Part(model, amounts)));
+        }
+    }
+    lines
+}
+
+/// Every column has a cell for each line and a last one for the totals.
 fn columns(report: &UsageReport, zone: &TimeZone) -> Vec<Column> {
+    let lines = lines(report);
     let names = |total: &str, cell: &dyn Fn(&Row) -> String| -> Vec<String> {
-        let cells = report.rows.iter().map(cell);
+        let cells = lines.iter().map(|line| match line {
+            Line::Whole(row) => cell(row),
+            Line::Part(..) => String::new(),
+        });
         cells.chain([total.to_owned()]).collect()
     };
     let title = match report.view {
         View::Daily => "Date",
+        View::Weekly => "Week of",
         View::Monthly => "Month",
         View::Models => "Model",
         View::Blocks => "Block",
         View::Session => "Session",
+        View::Projects => "Project",
+        View::Agents => "Agent",
+        View::Tools => "Skill or MCP server",
     };
-    let mut columns = vec![Column::text(title, names("Total", &|row| label(row, zone)))];
+    let mut labels = names("Total", &|row| label(row, zone));
+    for (line, cell) in lines.iter().zip(&mut labels) {
+        if let Line::Part(model, _) = line {
+            *cell = format!("└ {}", text::headline(short_model(model), 60));
+        }
+    }
+    let mut columns = vec![Column::text(title, labels)];
     if report.view == View::Session {
         for column in &mut columns {
             column.short = Some(column.cells.iter().map(|id| id.chars().take(8).collect()).collect());
@@ -88,14 +128,15 @@ fn columns(report: &UsageReport, zone: &TimeZone) -> Vec<Column> {
     if several_hosts {
         columns.push(Column::fixed("Host", Some(6), names("", &|row| row.host.to_string())));
     }
-    if !matches!(report.view, View::Models | View::Session) {
+    let has_parts = report.rows.iter().any(|row| row.has_breakdown);
+    if !has_parts && !matches!(report.view, View::Models | View::Session) {
         let models = names("", &|row| {
-            let names: Vec<&str> = row.models.iter().map(|model| short_model(model)).collect();
+            let names: Vec<&str> = row.models.keys().map(|model| short_model(model)).collect();
             text::headline(&names.join(", "), 60)
         });
         columns.push(Column::fixed("Models", Some(0), models));
     }
-    let amounts: Vec<&Amounts> = report.rows.iter().map(|row| &row.amounts).chain([&report.totals]).collect();
+    let amounts: Vec<&Amounts> = lines.iter().map(Line::amounts).chain([&report.totals]).collect();
     columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses.unwrap_or(0)));
     columns.extend(amounts_columns(&amounts));
     columns
@@ -178,11 +219,11 @@ fn draw(columns: &[Column]) -> String {
 
 /// What a row is about; a block as `2026-11-15 10:00 to 15:00`, in local time.
 fn label(row: &Row, zone: &TimeZone) -> String {
-    match (&row.key, row.block_end()) {
-        (Key::Day(Some(day)), _) => day.to_string(),
+    match (&row.key, row.key.block_end()) {
+        (Key::Day(Some(day)) | Key::Week(Some(day)), _) => day.to_string(),
         (Key::Month(Some(day)), _) => day.strftime("%Y-%m").to_string(),
-        (Key::Model(model), _) if model.is_empty() => "no name".to_owned(),
-        (Key::Model(name) | Key::Session { id: name, .. }, _) => text::headline(name, 64),
+        (Key::Named(name), _) if name.is_empty() => "no name".to_owned(),
+        (Key::Named(name) | Key::Session { id: name, .. }, _) => text::headline(name, 64),
         (Key::Block { start: Some(start) }, Some(end)) => {
             let (start, end) = (in_zone(*start, zone), in_zone(end, zone));
             format!("{} to {}", start.strftime("%Y-%m-%d %H:%M"), end.strftime("%H:%M"))
@@ -212,6 +253,24 @@ fn cost(amounts: &Amounts) -> String {
         None if amounts.priced_micros == 0 => "unknown".to_owned(),
         None => format!("{known}+"),
     }
+}
+
+/// How fast the running blocks are used, one line each.
+pub(super) fn burn_lines(report: &UsageReport, zone: &TimeZone) -> String {
+    let line = |row: &Row| -> Option<String> {
+        let (burn, end) = (row.burn?, row.key.block_end()?);
+        Some(format!(
+            "{}: {} tokens and {} a minute; at this rate {} tokens and {} at {} ({} minutes left)",
+            row.host,
+            text::thousands(burn.tokens_per_minute),
+            text::cost(burn.micros_per_minute),
+            text::thousands(burn.projected_tokens),
+            text::cost(burn.projected_micros),
+            in_zone(end, zone).strftime("%H:%M"),
+            burn.minutes_left,
+        ))
+    };
+    report.rows.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Days as bars of eight heights; `None` when all of them are empty.

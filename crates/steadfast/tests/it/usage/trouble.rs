@@ -26,7 +26,33 @@ fn missing_transcripts_are_not_an_error() {
 fn bad_input_is_refused_with_a_hint() {
     let env = Env::new();
     shapes(&env);
-    env.run(&["usage", "weekly"]).fails_with(1, "weekly");
+    let output = env.run(&["usage", "weekley"]);
+    output.fails_with(1, "weekley");
+    assert!(output.stderr.contains("weekly"), "{output:?}");
+    env.run(&["usage", "hourly"]).fails_with(1, "hourly");
+    for bad in [
+        &["--until", "someday"][..],
+        &["--since", "2026-11-12", "--until", "2026-11-11"],
+        &["--last", "0"],
+        &["--last", "-3"],
+        &["--last", "many"],
+        &["--timezone", "Mars/Olympus"],
+        &["--timezone", "+99:00"],
+        &["-z", ""],
+        &["--order", "sideways"],
+        &["daily", "--active"],
+        &["models", "--id", "s1"],
+        &["session", "--id", ""],
+        &["runs", "--breakdown"],
+        &["--check", "daily"],
+        &["--check", "--since", "today"],
+    ] {
+        let output = env.run(&[&["usage"], bad].concat());
+        output.fails_with(1, "");
+        assert!(output.stderr.contains("hint: "), "{bad:?}: {output:?}");
+        check("error.schema.json", &env.run(&[&["usage", "--json"], bad].concat()).json());
+    }
+    env.run(&["usage", "session", "--id", "nothing-like-it"]).fails_with(2, "nothing-like-it");
     env.run(&["usage", "--since", "someday"]).fails_with(1, "someday");
     env.run(&["usage", "--since", "-1"]).fails_with(1, "-1");
     env.run(&["usage", "--project", ""]).fails_with(1, "--project");

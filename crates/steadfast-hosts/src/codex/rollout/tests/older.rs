@@ -225,3 +225,52 @@ fn a_total_that_is_no_whole_number_is_reported_by_name() {
     assert_eq!((invalid.field, reading.responses.len()), ("output_tokens", 0));
     assert_eq!(invalid.offset, file_of(&lines[..11]).len() as u64);
 }
+
+fn subagent_meta(at: &str, id: &str) -> Value {
+    json!({"timestamp": at, "type": "session_meta", "payload": {"id": id, "timestamp": at, "source": {"subagent":
+        {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1, "agent_role": "explorer"}}}}})
+}
+
+/// The parent's totals again, at once and without its `session_meta`, then 100 in and 20 out of its own.
+#[test]
+fn totals_that_a_subagent_repeats_are_not_spent_again() {
+    let start = "2026-11-15T08:23:04.768Z";
+    let own = [
+        total("2026-11-15T08:23:09.464Z", [1_600, 160, 320], [100, 10, 20]),
+        total("2026-11-15T08:23:09.470Z", [1_600, 160, 320], [100, 10, 20]),
+    ];
+    let copied = [total(start, [700, 70, 140], [700, 70, 140]), total(start, [1_500, 150, 300], [800, 80, 160])];
+    for turns in [vec![], vec![turn(start, None)]] {
+        let lines = [&[subagent_meta(start, FORK)][..], &turns, &copied, &own].concat();
+        let reading = read_lines(&lines);
+        assert_eq!(totals(&reading), (1, 90, 20, 0, 10), "{turns:?}");
+        assert_eq!(reading.parent.as_deref(), Some(PARENT));
+        assert_eq!(reading.responses[0].agent_type, "explorer");
+    }
+    // One that repeats nothing counts from its first response on.
+    let first = total("2026-11-15T08:23:09.464Z", [100, 10, 20], [100, 10, 20]);
+    let reading =
+        read_lines(&[subagent_meta(start, FORK), turn(start, Some(OWN_TURN)), said("2026-11-15T08:23:05.000Z"), first]);
+    assert_eq!(totals(&reading), (1, 90, 20, 0, 10));
+}
+
+#[test]
+fn usage_without_totals_counts_once() {
+    let last = |at: &str, input: i64, output: i64| {
+        json!({"timestamp": at, "type": "event_msg", "payload": {"type": "token_count", "info":
+            {"last_token_usage": {"input_tokens": input, "output_tokens": output}, "model": "gpt-5.4"}}})
+    };
+    let at = "2026-11-15T08:23:04.768Z";
+    let lines = [
+        meta(at, PARENT, None),
+        said(at),
+        last(at, 10, 5),
+        last(at, 10, 5),
+        said(at),
+        last(at, 10, 5),
+        last(at, 20, 10),
+    ];
+    let reading = read_lines(&lines);
+    assert_eq!(totals(&reading), (3, 40, 20, 0, 0));
+    assert!(reading.responses.iter().all(|response| response.model == "gpt-5.4"));
+}

@@ -59,7 +59,7 @@ fn status_page(detail: &RunDetail) -> String {
             run.iteration,
             run.max_iterations,
             text::short_number(run.tokens),
-            text::usd(run.cost.0),
+            text::cost(run.cost.map(|cost| cost.0)),
             text::duration(detail.elapsed_seconds)
         ),
     ];

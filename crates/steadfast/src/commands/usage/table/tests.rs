@@ -1,6 +1,6 @@
 //! Tables on wide and narrow terminals.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use steadfast_model::host::Host;
 use steadfast_model::reading::Tokens;
@@ -19,17 +19,21 @@ fn amounts(scale: i64) -> Amounts {
         },
         priced_micros: 12_345_678 * scale,
         unpriced_tokens: 0,
+        cost_unknown: false,
     }
 }
 
 fn report(view: View, key: &Key) -> UsageReport {
     let day = jiff::civil::date(2026, 11, 15);
     let row = |host| Row {
+        view,
         key: key.clone(),
         host,
-        models: BTreeSet::from(["claude-opus-4-5-20251101".to_owned()]),
+        models: BTreeMap::from([("claude-opus-4-5-20251101".to_owned(), amounts(1))]),
+        has_breakdown: false,
         days: Some((day, day)),
-        is_active: false,
+        burn: None,
+        first_ms: None,
         amounts: amounts(1),
     };
     UsageReport { view, rows: vec![row(Host::Claude), row(Host::Codex)], totals: amounts(2) }
@@ -41,7 +45,7 @@ fn plain(view: View, key: &Key, width: usize) -> String {
     anstream::adapter::strip_str(&table).to_string()
 }
 
-fn keys() -> [(View, Key); 5] {
+fn keys() -> [(View, Key); 9] {
     let day = Some(jiff::civil::date(2026, 11, 15));
     let session = Key::Session {
         id: "6dd8620c-ffe0-495b-a46f-f90ad33f492f".into(),
@@ -53,7 +57,11 @@ fn keys() -> [(View, Key); 5] {
         (View::Monthly, Key::Month(day)),
         (View::Session, session),
         (View::Blocks, block),
-        (View::Models, Key::Model("claude-opus-4-5-20251101".into())),
+        (View::Models, Key::Named("claude-opus-4-5-20251101".into())),
+        (View::Weekly, Key::Week(day)),
+        (View::Projects, Key::Named("/home/x/a-project-with-a-long-name/and-a-deep/directory".into())),
+        (View::Agents, Key::Named("(main)".into())),
+        (View::Tools, Key::Named("plugin:labplug:labmcp".into())),
     ]
 }
 
@@ -72,6 +80,21 @@ fn a_wide_table_has_all_columns() {
 }
 
 #[test]
+fn a_breakdown_has_a_line_for_each_model() {
+    let mut report = report(View::Weekly, &keys()[5].1);
+    for row in &mut report.rows {
+        row.has_breakdown = true;
+        row.models.insert("gpt-5.4".to_owned(), amounts(3));
+    }
+    let table = render(&report, &TimeZone::UTC, 200);
+    let table = anstream::adapter::strip_str(&table).to_string();
+    let firsts: Vec<&str> = table.lines().map(|line| line.split("  ").next().unwrap()).collect();
+    let part = ["2026-11-15", "└ opus-4-5", "└ gpt-5.4"];
+    assert_eq!(firsts, [&["Week of"], &part[..], &part, &["──────────"], &["Total"]].concat(), "{table}");
+    assert!(table.lines().nth(3).unwrap().contains("170,367"), "{table}");
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal() {
     for (view, key) in keys() {
         for width in 30..140 {
@@ -86,7 +109,7 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn an_unknown_part_of_a_cost_is_shown() {
     let cost_of =
-        |priced_micros, unpriced_tokens| cost(&Amounts { priced_micros, unpriced_tokens, ..Amounts::default() });
+        |priced_micros, unpriced| cost(&Amounts { priced_micros, cost_unknown: unpriced > 0, ..Amounts::default() });
     assert_eq!(cost_of(0, 0), "$0.00");
     assert_eq!(cost_of(1, 0), "<$0.01");
     assert_eq!(cost_of(1_234_567_890, 0), "$1,234.57");
