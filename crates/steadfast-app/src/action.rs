@@ -2,6 +2,7 @@
 
 mod completion;
 mod orphan;
+mod power;
 mod queue;
 mod stop_all;
 pub mod wait;
@@ -13,11 +14,13 @@ use serde_json::json;
 use crate::accounting::{self, FileEnd};
 pub use completion::{Claim, add_evidence, complete};
 pub use orphan::{adopt, delete_orphans, find_goal, find_goal_ever, is_orphaned, orphans};
+pub use power::{abandon, block, edit, pause};
 pub use queue::{Enqueued, drop_queued, enqueue, move_queued, start_next, start_next_with};
 use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Refusal, Span};
 use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::goal::power::Denial;
 use steadfast_model::goal::wait::WaitError;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason, liveness};
 use steadfast_model::host::Host;
@@ -54,10 +57,12 @@ pub enum ActionError {
     NoQueueOfRun,
     #[error("{}", if *.count == 0 { "the queue is empty".to_owned() } else { format!("no queued goal has the number {number}") })]
     NotQueued { number: usize, count: usize },
-    #[error("the previous goal was abandoned by the agent; a new one needs the user's word")]
-    NeedsUser,
     #[error("a limit on money cannot hold: model `{0}` has no known price")]
     UnknownPrice(String),
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    #[error("nothing is left of the {} of the goal before, which the next one continues", .0.noun())]
+    NothingLeft(Axis),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -84,7 +89,8 @@ impl ActionError {
             Self::UnknownPrice(_) => {
                 "limit tokens, turns or hours instead: --budget N, --max-turns N, --max-hours H".into()
             }
-            Self::NeedsUser => "ask the user to start it".into(),
+            Self::Denied(denial) => denial.hint(),
+            Self::NothingLeft(_) => "ask the user to start it with /goal-start \"OBJECTIVE\"".into(),
             Self::Store(error) => error.hint().to_owned(),
         }
     }
@@ -141,13 +147,9 @@ pub fn start_with(
     origin: Origin,
     now: Millis,
 ) -> Result<Goal, ActionError> {
+    let new = if origin.actor.is_agent() { power::inherit(db, place, new, now)? } else { new };
     let (mut goal, old) = place.new_goal(db, new, ends, now)?;
     if origin.actor.is_agent() {
-        if let Some(old) = &old
-            && abandoned_by_agent(db, old)?
-        {
-            return Err(ActionError::NeedsUser);
-        }
         if db.has_queue(&place.session_id)? {
             return Err(ActionError::QueueWaits);
         }
@@ -156,20 +158,6 @@ pub fn start_with(
     }
     settle(db, &mut goal, now + PROMPT_FOLLOWS, now)?;
     Ok(db.start_goal(&goal, old.as_ref(), origin)?)
-}
-
-/// An agent must not get a new budget by abandoning a goal.
-fn abandoned_by_agent(db: Db<'_>, old: &Goal) -> Result<bool, StoreError> {
-    let Some(event) = db.last_event(&old.goal_id, EventKind::GoalAbandoned)? else {
-        return Ok(false);
-    };
-    let prompted_since = db
-        .session(&old.session_id)?
-        .and_then(|session| session.last_prompt_ms)
-        .is_some_and(|at| at > event.created_at_ms);
-    let by_agent =
-        [Actor::Worker, Actor::Evaluator].into_iter().any(|agent| event.actor.as_deref() == Some(agent.into()));
-    Ok(by_agent && !prompted_since)
 }
 
 /// Charges what the session spent since the last reading, so that a change starts from true numbers.
@@ -205,15 +193,6 @@ pub fn apply(
         let goal = still_the_goal(db, &goal)?;
         save(db, &goal, change(&goal)?, origin)
     })
-}
-
-/// Abandons. An agent may not abandon a goal that the user paused: the next one of the queue would start.
-pub fn abandon(store: &mut Store, session_id: &str, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
-    let goal = goal_of(store.read(), session_id)?;
-    if origin.actor.is_agent() && goal.paused_reason == Some(PausedReason::User) {
-        return refuse_agent(store, session_id, "abandon", origin, now);
-    }
-    apply(store, session_id, origin, now, |goal| change::abandon(goal, now))
 }
 
 fn goal_of(db: Db<'_>, session_id: &str) -> Result<Goal, ActionError> {

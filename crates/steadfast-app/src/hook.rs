@@ -100,7 +100,7 @@ fn place(event: &HookEvent) -> &'static str {
     match event {
         HookEvent::SessionStart(_) => "session-start",
         HookEvent::SessionEnd { .. } => "session-end",
-        HookEvent::Prompt { .. } | HookEvent::Woken => "user-prompt-submit",
+        HookEvent::Prompt { .. } | HookEvent::CommandPassed | HookEvent::Woken => "user-prompt-submit",
         HookEvent::Command { .. }
         | HookEvent::Commands { .. }
         | HookEvent::Directive { .. }
@@ -134,6 +134,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             call.input.event,
             HookEvent::SessionStart(_)
                 | HookEvent::Prompt { .. }
+                | HookEvent::CommandPassed
                 | HookEvent::Command { .. }
                 | HookEvent::Commands { .. }
                 | HookEvent::Directive { .. }
@@ -161,6 +162,7 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
         HookEvent::SessionStart(source) => session::started(call, store, *source),
         HookEvent::SessionEnd { reason } => session::ended(call, store, reason),
         HookEvent::Prompt { typed } => session::prompted(call, store, *typed),
+        HookEvent::CommandPassed => session::prompted(call, store, true),
         HookEvent::PreCompact => restore::before_compaction(call, store),
         HookEvent::OwnTool { tool_use_id, tool_name, agent_id, agent_type } => {
             let note = ToolCall {
@@ -199,11 +201,13 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             subagent::worked(call, store, agent)
         }
         HookEvent::Stop { after_continuation, last_message, background_work } => {
+            let changes = announce::changed_in_shell(call, store)?;
             let told = caps::turn_ended(call, store, last_message.as_deref())?;
             let reply = turn::stopped(call, store, *after_continuation, last_message.as_deref(), *background_work)?;
             let lines: Vec<String> =
                 told.into_iter().chain(quota::warn(call, store)?).chain(reply.message.clone()).collect();
-            Ok(HookReply { message: (!lines.is_empty()).then(|| lines.join("\n")), ..reply })
+            let message = (!lines.is_empty()).then(|| lines.join("\n"));
+            Ok(announce::before(changes, HookReply { message, ..reply }))
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
         HookEvent::Woken => woken::woken(call, store),

@@ -218,12 +218,12 @@ pub fn event_view(event: &EventRow) -> Value {
 
 /// The block that `goal status` and `/goal-status` print.
 pub fn status_text(view: &GoalView) -> String {
-    let mut lines = vec![format!("◎ Goal: {}", text::printable(&view.objective)), format!("status: {}", view.state())];
+    let mut lines = vec![format!("◎ Goal: {}", text::indented(&view.objective)), format!("status: {}", view.state())];
     if let Some(reason) = view.paused_reason {
         lines.push(format!("paused_reason: {reason}"));
     }
     if let Some(reason) = &view.blocked_reason {
-        lines.push(format!("blocked_reason: {}", text::printable(reason)));
+        lines.push(format!("blocked_reason: {}", text::indented(reason)));
     }
     if let Some(wait) = &view.waits_for {
         lines.push(format!("waits for: {wait}"));

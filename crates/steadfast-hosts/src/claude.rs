@@ -1,5 +1,6 @@
 //! Claude Code. Measured with 2.1.197.
 
+mod command;
 mod doctor;
 pub(crate) mod files;
 mod headless;

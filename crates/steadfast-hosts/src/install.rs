@@ -103,6 +103,8 @@ pub struct InstallPlan {
     /// Removed after the changes if they are empty, deepest first.
     remove_dirs: Vec<PathBuf>,
     notes: Vec<String>,
+    /// Names of our commands that stay the user's own.
+    kept: Vec<String>,
 }
 
 /// One file's text before and after; `None` means that it does not exist.
@@ -168,6 +170,11 @@ impl InstallError {
 impl InstallPlan {
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// Names of our commands that stay the user's own.
+    pub fn kept(&self) -> &[String] {
+        &self.kept
     }
 
     /// What the user should know: things left alone, and why.

@@ -32,6 +32,8 @@ pub enum HookEvent {
     SessionEnd { reason: String },
     /// A prompt; `typed` is false for prompts the client makes itself.
     Prompt { typed: bool },
+    /// The prompt of one of our commands, which a hook before it has carried out and let through.
+    CommandPassed,
     /// One of our commands: `status` for `/goal-status` or `$goal-status`.
     Command { verb: String, arguments: String },
     /// A prompt with several of our commands, each on a line of its own, or with other text around them.

@@ -23,6 +23,8 @@ pub enum PausedReason {
     Interrupted,
     /// The worker says that the objective is met, and a person must agree.
     SignOff,
+    /// The worker paused it, because the user asked for it.
+    Worker,
 }
 
 impl PausedReason {
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
 
     /// The words that the table of goals accepts.
-    const WORDS: [&str; 14] = [
+    const WORDS: [&str; 15] = [
         "user",
         "continuation_cap",
         "wall_clock_cap",
@@ -59,6 +61,7 @@ mod tests {
         "deadline",
         "interrupted",
         "sign_off",
+        "worker",
     ];
 
     #[test]

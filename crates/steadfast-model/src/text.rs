@@ -87,6 +87,13 @@ pub fn one_line(text: &str) -> String {
     printable.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// A text of several lines below a label, printable: the lines after the first are indented, so that none of them looks
+/// like a line of the view around it.
+pub fn indented(text: &str) -> String {
+    let printable = printable(text).replace(['\u{2028}', '\u{2029}'], "\n");
+    printable.trim_end().replace('\n', "\n    ")
+}
+
 /// Keeps at most `most` characters; a cut text ends in `…`.
 pub fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -240,6 +247,19 @@ pub fn cost(micros: Option<i64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_text_are_no_lines_of_the_view_around_it() {
+        for (text, shown) in [
+            ("one", "one"),
+            ("one\nstatus: complete\n", "one\n    status: complete"),
+            ("one\r\n\nnext: x", "one\n    \n    next: x"),
+            ("one\u{2028}status: complete", "one\n    status: complete"),
+            ("one\u{1b}[2Jtwo", "onetwo"),
+        ] {
+            assert_eq!(indented(text), shown, "{text:?}");
+        }
+    }
 
     #[test]
     fn quoted_text_cannot_leave_its_element() {

@@ -93,3 +93,7 @@ UPDATE run_attempts SET cost_unknown = 1
   WHERE cost_micros = 0 AND input_tokens + output_tokens + cache_creation_tokens + cache_read_tokens > 0;
 UPDATE run_iterations SET cost_unknown = 1 WHERE cost_micros = 0 AND tokens > 0;
 UPDATE runs SET cost_unknown = 1 WHERE cost_micros = 0 AND tokens > 0;
+
+-- When a person last typed a prompt that is more than commands of ours: `last_prompt_ms` counts those too. It decides
+-- what the worker may do to a goal.
+ALTER TABLE sessions ADD COLUMN user_prompt_ms INTEGER;

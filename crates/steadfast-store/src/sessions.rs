@@ -33,7 +33,10 @@ pub struct Session {
     pub client: Option<ProcessId>,
     pub parent_session_id: Option<String>,
     pub parent_link: Option<ParentLink>,
+    /// The last prompt that was typed, our own commands included.
     pub last_prompt_ms: Option<Millis>,
+    /// The last prompt of a person that is more than commands of ours.
+    pub user_prompt_ms: Option<Millis>,
     pub started_at_ms: Millis,
     pub last_seen_ms: Millis,
     pub ended_at_ms: Option<Millis>,
@@ -97,6 +100,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
         parent_session_id: row.get("parent_session_id")?,
         parent_link: row.get::<_, Option<String>>("parent_link")?.and_then(|link| link.parse().ok()),
         last_prompt_ms: row.get("last_prompt_ms")?,
+        user_prompt_ms: row.get("user_prompt_ms")?,
         started_at_ms: row.get("started_at_ms")?,
         last_seen_ms: row.get("last_seen_ms")?,
         ended_at_ms: row.get("ended_at_ms")?,
@@ -128,6 +132,12 @@ impl Db<'_> {
         self.first(sql, params![client.pid, client.started, session_id], read)
     }
 
+    /// The sessions that a client has run.
+    pub fn sessions_of_client(self, client: ProcessId) -> Result<Vec<Session>, StoreError> {
+        let sql = "SELECT * FROM sessions WHERE host_pid = ?1 AND host_pid_started = ?2";
+        self.all(sql, params![client.pid, client.started], read)
+    }
+
     /// Sessions that a client said it had left by `/clear` since a moment, and that no other session than `session_id`
     /// has followed yet.
     pub fn sessions_left_by_clear(self, session_id: &str, since: Millis) -> Result<Vec<Session>, StoreError> {
@@ -142,8 +152,9 @@ impl Db<'_> {
     pub fn put_session(self, session: &Session) -> Result<(), StoreError> {
         self.execute(
             "INSERT INTO sessions (session_id, host, cwd, project_dir, transcript_path, host_pid, host_pid_started,
-               parent_session_id, parent_link, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+               parent_session_id, parent_link, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason,
+               user_prompt_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
              ON CONFLICT (session_id) DO UPDATE SET
                cwd = excluded.cwd, project_dir = excluded.project_dir,
                transcript_path = coalesce(nullif(excluded.transcript_path, ''), transcript_path),
@@ -152,6 +163,7 @@ impl Db<'_> {
                parent_session_id = coalesce(excluded.parent_session_id, parent_session_id),
                parent_link = coalesce(excluded.parent_link, parent_link),
                last_prompt_ms = coalesce(excluded.last_prompt_ms, last_prompt_ms),
+               user_prompt_ms = coalesce(excluded.user_prompt_ms, user_prompt_ms),
                last_seen_ms = excluded.last_seen_ms,
                ended_at_ms = excluded.ended_at_ms, end_reason = excluded.end_reason",
             params![
@@ -169,14 +181,16 @@ impl Db<'_> {
                 session.last_seen_ms,
                 session.ended_at_ms,
                 session.end_reason,
+                session.user_prompt_ms,
             ],
         )?;
         Ok(())
     }
 
-    pub fn touch_session(self, session_id: &str, now: Millis) -> Result<(), StoreError> {
-        self.execute("UPDATE sessions SET last_seen_ms = ?2 WHERE session_id = ?1", params![session_id, now])?;
-        Ok(())
+    /// A hook of the session ran. Returns whether the session is known.
+    pub fn touch_session(self, session_id: &str, now: Millis) -> Result<bool, StoreError> {
+        let sql = "UPDATE sessions SET last_seen_ms = ?2 WHERE session_id = ?1";
+        Ok(self.execute(sql, params![session_id, now])? == 1)
     }
 
     /// A turn runs from now on. A turn that runs already keeps its beginning.

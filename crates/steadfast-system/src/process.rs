@@ -239,6 +239,27 @@ pub fn is_inside_agent() -> bool {
     ancestors().any(|(pid, stat)| stat.name.parse::<Host>().is_ok() || is_supervisor(pid))
 }
 
+/// Whether an agent made up the event of this hook.
+pub fn is_forged_hook() -> bool {
+    !is_started_by_client() && is_inside_agent()
+}
+
+/// Whether the client that started this runs in the shell of another agent, so that no person types its prompts.
+pub fn is_client_inside_agent() -> bool {
+    let mut above = ancestors().skip_while(|(_, stat)| !is_agent(stat)).skip(1);
+    // A client may itself consist of two processes; between a client and its agent is a shell.
+    above.any(|(_, stat)| SHELLS.contains(&stat.name.as_str())) && above.any(|(_, stat)| is_agent(&stat))
+}
+
+fn is_agent(stat: &Stat) -> bool {
+    stat.name.parse::<Host>().is_ok()
+}
+
+/// The processes above this one, the nearest first.
+pub fn above() -> Vec<ProcessId> {
+    ancestors().map(|(pid, stat)| ProcessId { pid, started: stat.started }).collect()
+}
+
 /// Whether a process is `steadfast __exec DIR`. The agent of a run may be any command, so its supervisor identifies it.
 fn is_supervisor(pid: i64) -> bool {
     let line = fs_err::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -18,9 +18,10 @@ pub(crate) mod watch;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steadfast_app::action::ActionError;
+use steadfast_app::action::{self, ActionError};
+use steadfast_model::clock;
 use steadfast_model::goal::Actor;
-use steadfast_store::Store;
+use steadfast_store::{Origin, Store};
 use steadfast_system::paths::{self, Paths};
 use steadfast_system::{log, process};
 
@@ -32,6 +33,23 @@ use crate::waiting;
 /// Who runs this command: the user, or an agent in its shell.
 fn caller() -> Actor {
     if process::is_inside_agent() { Actor::Worker } else { Actor::User }
+}
+
+/// Refuses a command by which an agent could free itself or hide what it did. The attempt is logged.
+fn refuse_agents(paths: &Paths, verb: &'static str) -> Result<(), CliError> {
+    let actor = caller();
+    if actor == Actor::User {
+        return Ok(());
+    }
+    log::line(&paths.log_file(), &format!("refused `{verb}` in an agent's shell"));
+    if let (Some((_, own)), Some(mut store)) = (process::session_of_shell(), Store::open_if_there(&paths.store)?)
+        && let Err(ActionError::Store(error)) =
+            action::refuse_agent(&mut store, &own, verb, Origin { actor, place: "cli" }, clock::now())
+    {
+        return Err(error.into());
+    }
+    let message = ActionError::NotForAgents(verb).to_string();
+    Err(CliError::new(code::WRONG_STATE, message, "type it in a terminal of your own"))
 }
 
 /// Serves the tools until the agent closes stdin.

@@ -125,7 +125,8 @@ impl From<ActionError> for CliError {
             | ActionError::NotOrphaned(_)
             | ActionError::QueueWaits
             | ActionError::NoQueueOfRun
-            | ActionError::NeedsUser => code::WRONG_STATE,
+            | ActionError::Denied(_) => code::WRONG_STATE,
+            ActionError::NothingLeft(_) => code::LIMIT,
             ActionError::AmbiguousGoal(_)
             | ActionError::Refused(Refusal::NotEnough(_))
             | ActionError::Wait(_)

@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::{ActionError, Place};
 use crate::accounting;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::goal::change::{Change, Refusal, Span};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::text;
-use steadfast_store::{Db, Origin, Store, StoreError};
+use steadfast_store::{Db, Origin, Session, Store, StoreError};
 
 /// Finds a goal by its id or the beginning of it.
 pub fn find_goal(db: Db<'_>, id: &str) -> Result<Goal, ActionError> {
@@ -96,15 +96,30 @@ pub fn adopt(
     })
 }
 
+/// A hook of the session may have run this long ago, whatever its client looks like now.
+const JUST_SEEN: Millis = 60_000;
+
 /// Goals whose session is gone and that were not touched for a while, oldest first.
 pub fn orphans(db: Db<'_>, older_than: Millis, now: Millis) -> Result<Vec<Goal>, StoreError> {
     let mut orphans = Vec::new();
-    for goal in db.goals()?.into_iter().rev() {
-        if goal.status.is_live() && now - goal.updated_at_ms >= older_than && is_orphaned(db, &goal)? {
+    for goal in db.goals()?.into_iter().rev().filter(|goal| goal.status.is_live()) {
+        let session = db.session(&goal.session_id)?;
+        let age = match &session {
+            // No hook showed whether its client runs, so a short age is no sign that it is gone.
+            None if older_than > 0 => older_than.max(DAY),
+            _ => older_than,
+        };
+        if now - goal.updated_at_ms >= age && session.is_none_or(|session| is_gone(&session, older_than, now)) {
             orphans.push(goal);
         }
     }
     Ok(orphans)
+}
+
+/// Whether the client of a session is gone: it said so, or it is no longer there and no hook of it ran lately.
+fn is_gone(session: &Session, older_than: Millis, now: Millis) -> bool {
+    let is_silent = now - session.last_seen_ms >= older_than.max(JUST_SEEN);
+    !session.is_alive() && (session.ended_at_ms.is_some() || is_silent)
 }
 
 /// Deletes orphans. A goal that was adopted or resumed in between stays.

@@ -172,20 +172,6 @@ fn an_agent_may_resume_a_goal_it_blocked_itself() {
     assert_eq!(goal.status, GoalStatus::Active);
 }
 
-#[test]
-fn an_agent_that_abandoned_a_goal_cannot_start_a_new_one() {
-    let mut world = running_goal();
-    world.put_session(SESSION, None);
-    world.change(WORKER, at(1), |goal| change::abandon(goal, at(1)));
-    let place = world.place();
-    let again = |world: &mut World, now| start(&mut world.store, &place, new_goal(Budget::default()), WORKER, now);
-    assert!(matches!(again(&mut world, at(2)), Err(ActionError::NeedsUser)));
-    let mut prompted = session(SESSION, None);
-    prompted.last_prompt_ms = Some(at(3));
-    world.store.write(|db| db.put_session(&prompted)).unwrap();
-    assert!(again(&mut world, at(4)).is_ok());
-}
-
 /// Bug 19 of the plugin: cleaning up deleted live and finished goals of any session.
 #[test]
 fn cleanup_deletes_only_old_orphans() {

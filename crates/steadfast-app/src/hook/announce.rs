@@ -1,5 +1,5 @@
-//! One line for the user when the agent has changed the goal with one of our tools: without it, the screen shows only that
-//! a tool was called. The texts of the agent, the user and the project are quoted: one line each, printable and cut.
+//! One line for the user when the agent has changed the goal with one of our tools or in its shell: without it, the screen
+//! shows only that a tool was called. The texts of the agent, the user and the project are quoted: one line each, printable and cut.
 
 use super::{Call, HookError, batch, remember};
 use crate::overview::next::SIGN_OFF;
@@ -12,6 +12,8 @@ use steadfast_model::hook::{HookReply, OwnToolDone};
 use steadfast_model::text;
 use steadfast_store::{Db, Store, StoreError};
 
+/// Where the events of commands in a shell come from.
+const SHELL: &str = "cli";
 const OBJECTIVE_SHOWN: usize = 60;
 const REASON_SHOWN: usize = 120;
 const COMMAND_SHOWN: usize = 60;
@@ -22,8 +24,44 @@ pub(super) fn own_tool_done(call: &Call<'_>, store: &mut Store, done: &OwnToolDo
         None => None,
     };
     let reply = if done.is_batch { batch::batch(call, store)? } else { remember::seen(call, store)? };
-    let messages: Vec<String> = line.map(|line| format!("◎ {line}")).into_iter().chain(reply.message).collect();
-    Ok(HookReply { message: (!messages.is_empty()).then(|| messages.join("\n")), ..reply })
+    Ok(before(line.into_iter().collect(), reply))
+}
+
+/// What the agent did to the goal by commands in its shell in the turn that ends.
+pub(super) fn changed_in_shell(call: &Call<'_>, store: &Store) -> Result<Vec<String>, StoreError> {
+    let db = store.read();
+    let since = db.session(call.session_id())?.and_then(|session| session.activity.turn_since_ms);
+    let (Some(since), Some(goal)) = (since, db.goal(call.session_id())?) else {
+        return Ok(Vec::new());
+    };
+    let mut lines = Vec::new();
+    for event in db.agents_events(&goal.goal_id, SHELL, since)? {
+        let tool = event.kind.parse().ok().and_then(same_tool);
+        let done = tool.map(|tool| OwnToolDone { tool_name: tool.to_owned(), ..OwnToolDone::default() });
+        lines.extend(done.map(|done| line(db, &goal, &done, call.now)).transpose()?.flatten());
+    }
+    lines.dedup();
+    Ok(lines)
+}
+
+/// The tool that does what a command in the shell did; `pause` has none.
+fn same_tool(kind: EventKind) -> Option<&'static str> {
+    Some(match kind {
+        EventKind::GoalAbandoned => "abandon_goal",
+        EventKind::GoalBlocked => "update_goal",
+        EventKind::GoalCreated => "create_goal",
+        EventKind::GoalObjectiveUpdated => "update_objective",
+        EventKind::GoalPaused => "pause",
+        EventKind::GoalResumed => "resume_goal",
+        EventKind::GoalWaiting => "wait_goal",
+        _ => return None,
+    })
+}
+
+/// A reply with these lines above its message.
+pub(super) fn before(lines: Vec<String>, reply: HookReply) -> HookReply {
+    let messages: Vec<String> = lines.iter().map(|line| format!("◎ {line}")).chain(reply.message).collect();
+    HookReply { message: (!messages.is_empty()).then(|| messages.join("\n")), ..reply }
 }
 
 /// What the call did to the goal; nothing if it did nothing that the user has to know.
@@ -48,9 +86,13 @@ fn line(db: Db<'_>, goal: &Goal, done: &OwnToolDone, now: Millis) -> Result<Opti
             let old = old.filter(|old| *old != goal.objective);
             old.map(|old| format!("objective changed: \"{}\" → \"{}\"", quoted(old, OBJECTIVE_SHOWN), objective()))
         }
-        ("create_goal", GoalStatus::Active) => Some(format!("goal started by the agent: \"{}\"", objective())),
+        ("create_goal", GoalStatus::Active) => {
+            let limits = if goal.limits.is_empty() { String::new() } else { format!(" ({})", goal.limits.describe()) };
+            Some(format!("goal started by the agent: \"{}\"{limits}", objective()))
+        }
         ("resume_goal", GoalStatus::Active) => Some("goal resumed by the agent".to_owned()),
         ("abandon_goal", GoalStatus::Abandoned) => Some(format!("goal abandoned by the agent: \"{}\"", objective())),
+        ("pause", GoalStatus::Paused) => Some(format!("goal paused by the agent: \"{}\"", objective())),
         ("wait_goal", GoalStatus::Paused) if goal.paused_reason == Some(PausedReason::Waiting) => {
             Some(format!("goal waits {}", waits(goal, now)))
         }

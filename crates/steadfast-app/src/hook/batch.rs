@@ -3,7 +3,7 @@
 use minijinja::context;
 
 use super::turn::{GOAL_VANISHED, limited, pause_notice, readings_of_running_goal, repeated};
-use super::{Call, HookError, caps, overtime, quota, restore};
+use super::{Call, HookError, caps, overtime, quota, restore, session};
 use crate::wake;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::change;
@@ -20,7 +20,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     let (goal, decision, warnings, notice, waits, ends_turn) = store.write(|db| {
         let recorded = call.record(db, &readings)?;
         let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
-        db.touch_session(call.session_id(), call.now)?;
+        session::seen(call, db)?;
         db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;
         if let Some(change) = change::turn_began(&goal, false, call.now) {
             goal = db.save(&goal, change, call.origin)?;

@@ -45,7 +45,13 @@ pub fn broken_config(input: &HookInput, paths: &Paths, error: &ConfigError, now:
 
 /// Whether the user looks at the session now and may not know of the error.
 fn is_first_seen(input: &HookInput) -> bool {
-    matches!(input.event, HookEvent::SessionStart(_) | HookEvent::Prompt { typed: true } | HookEvent::Directive { .. })
+    matches!(
+        input.event,
+        HookEvent::SessionStart(_)
+            | HookEvent::Prompt { typed: true }
+            | HookEvent::CommandPassed
+            | HookEvent::Directive { .. }
+    )
 }
 
 /// Pauses a live goal. Returns whether it did, and whether the user has yet to be told of the error.
@@ -62,7 +68,7 @@ fn pause(input: &HookInput, paths: &Paths, error: &ConfigError, now: Millis) -> 
             if is_turn_over {
                 db.end_turn(&input.session_id, false, now)?;
             }
-            db.touch_session(&input.session_id, now)
+            db.touch_session(&input.session_id, now).map(|_| ())
         })?;
     }
     Ok((paused.is_some(), is_news))

@@ -36,6 +36,11 @@ pub(super) fn session_record(call: &Call<'_>) -> Session {
     }
 }
 
+/// A hook of the session ran. A session whose start no hook saw is recorded now: it is alive.
+pub(super) fn seen(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
+    if db.touch_session(call.session_id(), call.now)? { Ok(()) } else { db.put_session(&session_record(call)) }
+}
+
 pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
     let mut session = session_record(call);
     let source = if is_unannounced_fork(call, store, source)? { StartSource::Fork } else { source };
@@ -250,6 +255,7 @@ impl Prompt {
         let known = store.read().session(call.session_id())?;
         let mut session = session_record(call);
         session.last_prompt_ms = typed.then_some(call.now);
+        session.user_prompt_ms = is_users_prompt(call).then_some(call.now);
         if known.is_none() && !call.host().capabilities().announces_forks {
             session.parent_session_id = match (parent_in_file(call), session.client) {
                 (Some(parent), _) => Some(parent),
@@ -271,6 +277,16 @@ impl Prompt {
         db.remember(call.session_id(), &call.found, call.now)?;
         remember::keep_stated(call, db, self.native_goal.as_deref())
     }
+}
+
+/// Whether a person typed the prompt, and it is more than commands of ours. Only such a prompt gives the worker the right
+/// to change the goal, so an event that an agent made up does not count.
+fn is_users_prompt(call: &Call<'_>) -> bool {
+    let is_typed = matches!(
+        call.input.event,
+        HookEvent::Prompt { typed: true } | HookEvent::Commands { other_text: true, .. } | HookEvent::Directive { .. }
+    );
+    is_typed && !process::is_forged_hook() && !process::is_client_inside_agent()
 }
 
 /// The session that this one was forked from, as its file says.

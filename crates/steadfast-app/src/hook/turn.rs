@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Call, HookError, overtime, quota, restore};
+use super::{Call, HookError, overtime, quota, restore, session};
 use crate::accounting::{self, Facts, FileReading, UNKNOWN_PRICE};
 use crate::action::{self, Place};
 use crate::prompting::{self, Brief};
@@ -65,6 +65,7 @@ pub(super) fn stopped(
     if !accounting::is_charged(&goal) && !open {
         if goal.status.is_live() {
             store.write(|db| {
+                session::seen(call, db)?;
                 db.end_turn(call.session_id(), background_work, call.now)?;
                 end_overtime(db, goal, call)
             })?;
@@ -133,7 +134,7 @@ fn decide(
     let session = db.session(call.session_id())?;
     let tokens_before = goal.total_tokens();
     let (mut goal, seen) = accounting::record(db, goal, readings, call.origin, call.now)?;
-    db.touch_session(call.session_id(), call.now)?;
+    session::seen(call, db)?;
     let notice = pause_notice(call.host(), &seen);
     if notice.is_some() || !accounting::is_charged(&goal) || goal.overtime.is_some() {
         db.end_turn(call.session_id(), end.background_work, call.now)?;
@@ -331,7 +332,7 @@ pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookRepl
         let Some((goal, seen)) = call.record(db, &readings)? else {
             return Ok(None);
         };
-        db.touch_session(call.session_id(), call.now)?;
+        session::seen(call, db)?;
         if goal.status == GoalStatus::Active {
             accounting::pause_interrupted(db, &goal, call.now, call.origin, call.now)?;
             return Ok::<_, StoreError>(Some(call.host().spell(INTERRUPTED)));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::observe;
+use super::{command, observe};
 use crate::hook::{self, Accepted, read_fields, start_source};
 use crate::observe::value;
 use crate::{ToolCallOrigin, repair};
@@ -30,6 +30,7 @@ pub(super) struct HookWire<'a> {
     pub(super) prompt: Option<String>,
     pub(super) command_name: Option<String>,
     pub(super) command_args: Option<String>,
+    pub(super) command_source: Option<String>,
     pub(super) tool_name: Option<String>,
     pub(super) tool_use_id: Option<String>,
     pub(super) agent_id: Option<String>,
@@ -73,12 +74,14 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
             let prompt = wire.prompt.unwrap_or_default();
             match prompt.trim_start().starts_with("<task-notification>") {
                 true if prompt.contains(WOKEN) => HookEvent::Woken,
+                // It was expanded before.
+                false if command::is_named_like_ours(&prompt) => HookEvent::CommandPassed,
                 by_client => HookEvent::Prompt { typed: !by_client },
             }
         }
         "UserPromptExpansion" => {
             let name = wire.command_name.unwrap_or_default();
-            match name.strip_prefix("steadfast:").unwrap_or(&name).strip_prefix("goal-") {
+            match command::own_verb(&name, wire.command_source.as_deref()) {
                 Some(verb) => {
                     HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
                 }

@@ -172,6 +172,8 @@ impl Setup {
                     // Keep an edited file of ours in the manifest, so that uninstall reports it.
                     self.new.files.extend(earlier.cloned());
                     self.note(format!("kept {}: it is yours; {otherwise}", path.display()));
+                    let parts = path.iter().filter_map(|part| part.to_str()?.strip_suffix(".md").or(part.to_str()));
+                    self.plan.kept.extend(parts.filter(|part| part.starts_with("goal-")).map(str::to_owned));
                 }
                 return Ok(());
             }

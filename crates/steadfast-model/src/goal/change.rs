@@ -121,6 +121,15 @@ impl Goal {
 
 /// Pauses for a person. A goal that a reset or the next prompt would continue is paused too.
 pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
+    pause_as(goal, PausedReason::User, now)
+}
+
+/// The same by the worker, whom a person asked. It is not the person's own pause.
+pub fn pause_by_worker(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
+    pause_as(goal, PausedReason::Worker, now)
+}
+
+fn pause_as(goal: &Goal, by: PausedReason, now: Millis) -> Result<Change, Refusal> {
     match goal.status {
         GoalStatus::Active | GoalStatus::BudgetLimited => {}
         GoalStatus::Paused if goal.paused_reason.is_some_and(PausedReason::ends_without_resume) => {}
@@ -131,8 +140,7 @@ pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
         }
         _ => return Err(goal.wrong_state("only a running goal can be paused")),
     }
-    let event = Event::new(EventKind::GoalPaused, json!({"reason": "user"}));
-    let mut change = pause_for(goal, PausedReason::User, event, now);
+    let mut change = pause_for(goal, by, Event::new(EventKind::GoalPaused, json!({"reason": by})), now);
     change.goal.begin_overtime(goal);
     Ok(change)
 }

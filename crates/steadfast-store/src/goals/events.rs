@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::Origin;
 use crate::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::Goal;
 use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::goal::{Actor, Goal};
 
 /// One line of the event log.
 #[derive(Debug, Clone)]
@@ -98,6 +98,29 @@ impl Db<'_> {
     pub fn last_event(self, goal_id: &str, kind: EventKind) -> Result<Option<EventRow>, StoreError> {
         let sql = "SELECT * FROM goal_events WHERE goal_id = ?1 AND event_type = ?2 ORDER BY id DESC LIMIT 1";
         self.first(sql, [goal_id, kind.into()], read_event)
+    }
+
+    /// Whether an agent created the goal. A goal whose first events are gone counts as a person's.
+    pub fn is_created_by_agent(self, goal_id: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT actor FROM goal_events WHERE goal_id = ?1 AND event_type = ?2 ORDER BY id LIMIT 1";
+        let created: &str = EventKind::GoalCreated.into();
+        let actor: Option<Option<String>> = self.first(sql, [goal_id, created], |row| row.get(0))?;
+        let agents = [Actor::Worker, Actor::Evaluator].map(<&str>::from);
+        Ok(actor.flatten().is_some_and(|actor| agents.contains(&actor.as_str())))
+    }
+
+    /// When the goal ended; `None` while it is live.
+    pub fn over_since(self, goal_id: &str) -> Result<Option<Millis>, StoreError> {
+        let sql = "SELECT created_at_ms FROM goal_events
+                   WHERE goal_id = ?1 AND status_after IN ('complete', 'abandoned') ORDER BY id LIMIT 1";
+        self.first(sql, [goal_id], |row| row.get(0))
+    }
+
+    /// What agents did to a goal at a place since a moment, among its newest events.
+    pub fn agents_events(self, goal_id: &str, place: &str, since: Millis) -> Result<Vec<EventRow>, StoreError> {
+        let sql = "SELECT * FROM (SELECT * FROM goal_events WHERE goal_id = ?1 ORDER BY id DESC LIMIT 50)
+                   WHERE hook_name = ?2 AND actor = 'worker' AND created_at_ms >= ?3 ORDER BY id";
+        self.all(sql, params![goal_id, place, since], read_event)
     }
 }
 

@@ -21,7 +21,10 @@ pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
         }
         DbVerb::Backup { target } => backup(&paths, target.as_deref()),
         DbVerb::Check => check(&paths),
-        DbVerb::Import { path } => import(&paths, path),
+        DbVerb::Import { path } => {
+            super::refuse_agents(&paths, "db import")?;
+            import(&paths, path)
+        }
     }
 }
 

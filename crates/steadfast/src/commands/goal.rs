@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_app::action::{self, Claim, Place};
+use steadfast_app::action::{self, ActionError, Claim, Place};
 use steadfast_app::overview::{self, GoalView};
 use steadfast_app::{native, session};
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::goal::{self, Actor, Goal, change};
+use steadfast_model::goal::{self, Actor, Goal};
 use steadfast_model::host::Screen;
 use steadfast_model::text;
 use steadfast_store::spend::{self, Spender};
@@ -93,14 +93,14 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
         GoalVerb::Status { .. } => open()?.status(),
         GoalVerb::Pause { all: true } => stop_all::pause_all(context),
         GoalVerb::Queue { verb } => queue::run(open()?, verb.as_ref()),
-        GoalVerb::Pause { all: false } => open()?.change("goal paused", change::pause),
+        GoalVerb::Pause { all: false } => open()?.act("goal paused", action::pause),
         GoalVerb::Resume { continue_session: false } => open()?.resume(),
         GoalVerb::Resume { continue_session: true } => starting::resume_and_continue(open()?),
         GoalVerb::Abandon => open()?.abandon(),
         GoalVerb::Edit { objective } => open()?.edit(&objective),
         GoalVerb::Block { reason } => {
             let reason = text::cut(reason.trim(), 1_000);
-            open()?.change("goal blocked", |goal, now| change::block(goal, &reason, now))
+            open()?.act("goal blocked", |store, id, origin, now| action::block(store, id, &reason, origin, now))
         }
         GoalVerb::Complete => open()?.complete(),
         GoalVerb::Extend(extend) => open()?.extend(&extend),
@@ -144,13 +144,13 @@ impl<'a> SessionGoal<'a> {
         Ok(GoalOutput::new(&view, goal, text))
     }
 
-    fn change(
+    fn act(
         mut self,
         message: &str,
-        change: impl FnOnce(&Goal, Millis) -> Result<change::Change, change::Refusal>,
+        change: impl FnOnce(&mut Store, &str, Origin, Millis) -> Result<Goal, ActionError>,
     ) -> GoalResult {
         let (origin, now) = (self.context.origin, self.context.now);
-        let goal = action::apply(&mut self.store, &self.place.session_id, origin, now, |goal| change(goal, now))?;
+        let goal = change(&mut self.store, &self.place.session_id, origin, now)?;
         self.output(goal, message)
     }
 
@@ -183,7 +183,7 @@ impl<'a> SessionGoal<'a> {
     fn edit(self, words: &[String]) -> GoalResult {
         let objective = goal::objective(&starting::text_of(words))?;
         let message = format!("objective changed: {}", text::headline(&objective, 80));
-        self.change(&message, |goal, now| change::edit(goal, objective, now))
+        self.act(&message, |store, id, origin, now| action::edit(store, id, objective, origin, now))
     }
 
     fn complete(mut self) -> GoalResult {
@@ -215,7 +215,7 @@ impl<'a> SessionGoal<'a> {
 
     fn wait(mut self, arguments: &WaitArgs) -> GoalResult {
         let (origin, now) = (self.context.origin, self.context.now);
-        let request = arguments.request(now).map_err(action::ActionError::from)?;
+        let request = arguments.request(now).map_err(ActionError::from)?;
         let approved = &self.context.paths.config.goal.wait_commands;
         let goal = action::wait::start(&mut self.store, &self.place.session_id, &request, approved, origin, now)?;
         let message = format!("goal waits for {}", overview::waits_for(&goal).unwrap_or_default());
@@ -255,7 +255,7 @@ impl<'a> SessionGoal<'a> {
 
     fn goal(&self) -> Result<Goal, CliError> {
         let goal = self.store.read().goal(self.id())?;
-        goal.ok_or_else(|| action::ActionError::NoGoal(self.id().to_owned()).into())
+        goal.ok_or_else(|| ActionError::NoGoal(self.id().to_owned()).into())
     }
 }
 

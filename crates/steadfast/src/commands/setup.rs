@@ -25,10 +25,15 @@ struct SetupSummary {
     files: Vec<PathBuf>,
     notes: Vec<String>,
     products: Vec<&'static str>,
+    /// Names of our commands that are the user's own files.
+    kept: Vec<String>,
 }
 
 pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
     let paths = Paths::find(db)?;
+    if !arguments.dry_run {
+        super::refuse_agents(&paths, if arguments.uninstall { "setup --uninstall" } else { "setup" })?;
+    }
     let what = arguments.what.as_deref();
     let hosts = match what.map(str::parse) {
         Some(Ok(host)) => vec![host],
@@ -70,6 +75,7 @@ impl SetupSummary {
         if arguments.what.is_some() || !plan.is_empty() {
             self.notes.extend(plan.notes().iter().cloned());
         }
+        self.kept.extend(plan.kept().iter().cloned());
         if plan.is_empty() {
             return Ok(());
         }
@@ -87,7 +93,12 @@ impl SetupSummary {
         let products = self.products.join(" and ");
         let commands = hosts.first().map(|host| {
             let prefix = host.capabilities().command_prefix;
-            format!("; new sessions have {prefix}start and the other commands")
+            match self.kept.as_slice() {
+                [] => format!("; new sessions have {prefix}start and the other commands"),
+                kept => {
+                    format!("; new sessions have the {prefix}… commands, except those of your own: {}", kept.join(", "))
+                }
+            }
         });
         let files = self.files.len();
         let first = if self.changes.is_empty() {

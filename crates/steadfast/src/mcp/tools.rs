@@ -70,11 +70,11 @@ const TOOLS: [ToolSpec; 9] = [
     tool!("record_verdict", Changes, record_verdict, args::RecordVerdict =>
         "Records a verdict on the current objective; only for the goal-evaluator subagent."),
     tool!("update_objective", Changes, update_objective, args::UpdateObjective =>
-        "Replaces the objective, only when the user asks for it. Earlier verdicts no longer count."),
+        "Replaces the objective, only in a turn in which the user asked for it. Earlier verdicts no longer count."),
     tool!("resume_goal", Changes, resume_goal, args::WhichGoal =>
         "Resumes a blocked goal whose obstacle is gone. Only the user can resume a paused one."),
     tool!("abandon_goal", Ends, abandon_goal, args::WhichGoal =>
-        "Ends the goal for good, only when the user asks for it."),
+        "Ends the goal for good, only in a turn in which the user asked for it."),
     tool!("wait_goal", Changes, wait_goal, args::WaitGoal =>
         "Pauses the active goal at no cost until a time or a condition holds. End the turn after it."),
     ToolSpec {
@@ -180,8 +180,9 @@ fn update_goal(handle: &StoreHandle, arguments: &args::UpdateGoal, call: &CallMe
         }
         Some(args::NewStatus::Blocked) => {
             let reason = arguments.blocked_reason()?;
-            let change = |goal: &Goal, now| change::block(goal, reason, now);
-            change_goal(handle, &caller()?, arguments.goal_id.as_deref(), change)
+            act(handle, &caller()?, arguments.goal_id.as_deref(), |store, caller| {
+                action::block(store, &caller.session_id, reason, caller.origin, caller.now)
+            })
         }
         None => prove_items(handle, arguments, &caller()?),
     }
@@ -189,8 +190,10 @@ fn update_goal(handle: &StoreHandle, arguments: &args::UpdateGoal, call: &CallMe
 
 fn prove_items(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCaller) -> ToolResult {
     let proofs = arguments.proofs()?;
-    let change = |goal: &Goal, now| change::prove_items(goal, &proofs, now);
-    change_goal(handle, caller, arguments.goal_id.as_deref(), change)
+    act(handle, caller, arguments.goal_id.as_deref(), |store, caller| {
+        let prove = |goal: &Goal| change::prove_items(goal, &proofs, caller.now);
+        action::apply(store, &caller.session_id, caller.origin, caller.now, prove)
+    })
 }
 
 fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCaller) -> ToolResult {
@@ -229,58 +232,52 @@ fn record_verdict(handle: &StoreHandle, arguments: &args::RecordVerdict, call: &
             }
         });
     }
-    let change = |goal: &Goal, now| change::verdict(goal, arguments.verdict.into(), reason, &evidence, now);
-    let mut answer = change_goal(handle, &caller, arguments.goal_id.as_deref(), change)?;
+    let mut answer = act(handle, &caller, arguments.goal_id.as_deref(), |store, caller| {
+        let verdict = |goal: &Goal| change::verdict(goal, arguments.verdict.into(), reason, &evidence, caller.now);
+        action::apply(store, &caller.session_id, caller.origin, caller.now, verdict)
+    })?;
     answer["ok"] = json!(true);
     Ok(answer)
 }
 
 fn update_objective(handle: &StoreHandle, arguments: &args::UpdateObjective, call: &CallMeta) -> ToolResult {
     let objective = args::objective(&arguments.objective)?;
-    let change = |goal: &Goal, now| change::edit(goal, objective, now);
-    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change)
+    act(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), |store, caller| {
+        action::edit(store, &caller.session_id, objective, caller.origin, caller.now)
+    })
 }
 
 fn resume_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMeta) -> ToolResult {
-    let caller = caller::find(handle, call)?;
-    handle.store(|store| {
-        own_goal(store, &caller, arguments.goal_id.as_deref())?;
-        let goal = action::resume(store, &caller.session_id, caller.origin, caller.now)?;
-        view(handle, store, &goal, caller.now)
+    act(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), |store, caller| {
+        action::resume(store, &caller.session_id, caller.origin, caller.now)
     })
 }
 
 fn abandon_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMeta) -> ToolResult {
-    let caller = caller::find(handle, call)?;
-    handle.store(|store| {
-        own_goal(store, &caller, arguments.goal_id.as_deref())?;
-        let goal = action::abandon(store, &caller.session_id, caller.origin, caller.now)?;
-        view(handle, store, &goal, caller.now)
+    act(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), |store, caller| {
+        action::abandon(store, &caller.session_id, caller.origin, caller.now)
     })
 }
 
 fn wait_goal(handle: &StoreHandle, arguments: &args::WaitGoal, call: &CallMeta) -> ToolResult {
     let request = arguments.request(clock::now())?;
-    let caller = caller::find(handle, call)?;
     let approved = &handle.paths.config.goal.wait_commands;
-    handle.store(|store| {
-        own_goal(store, &caller, arguments.goal_id.as_deref())?;
-        let goal = action::wait::start(store, &caller.session_id, &request, approved, caller.origin, caller.now)?;
-        view(handle, store, &goal, caller.now)
+    act(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), |store, caller| {
+        action::wait::start(store, &caller.session_id, &request, approved, caller.origin, caller.now)
     })
 }
 
-fn change_goal(
+/// Changes the goal of the caller's session.
+fn act(
     handle: &StoreHandle,
     caller: &ToolCaller,
     goal_id: Option<&str>,
-    change: impl FnOnce(&Goal, Millis) -> Result<change::Change, change::Refusal>,
+    change: impl FnOnce(&mut Store, &ToolCaller) -> Result<Goal, ActionError>,
 ) -> ToolResult {
-    let now = caller.now;
     handle.store(|store| {
         own_goal(store, caller, goal_id)?;
-        let goal = action::apply(store, &caller.session_id, caller.origin, now, |goal| change(goal, now))?;
-        view(handle, store, &goal, now)
+        let goal = change(store, caller)?;
+        view(handle, store, &goal, caller.now)
     })
 }
 

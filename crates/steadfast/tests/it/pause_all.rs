@@ -178,7 +178,7 @@ fn the_slash_command_needs_no_model() {
     env.start(&["First"]);
     start(&env, "s2");
     let event = json!({"hook_event_name": "UserPromptExpansion", "expansion_type": "slash_command",
-        "command_name": "goal-pause", "command_args": "--all", "command_source": "userSettings", "prompt": "/goal-pause --all"});
+        "command_name": "goal-pause", "command_args": "--all", "prompt": "/goal-pause --all"});
     let reply = env.hook("s1", &event);
     assert_eq!(reply["decision"], "block", "{reply}");
     assert_eq!(reply["reason"].as_str().unwrap().matches("paused: ").count(), 2, "{reply}");

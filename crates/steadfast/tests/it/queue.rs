@@ -27,7 +27,7 @@ impl Env {
 
     fn slash(&self, verb: &str, arguments: &str) -> Value {
         let event = json!({"hook_event_name": "UserPromptExpansion", "expansion_type": "slash_command",
-            "command_name": format!("goal-{verb}"), "command_args": arguments, "command_source": "userSettings",
+            "command_name": format!("goal-{verb}"), "command_args": arguments,
             "prompt": format!("/goal-{verb} {arguments}")});
         self.hook_in_terminal("s1", &event)
     }
@@ -239,9 +239,10 @@ fn an_agent_may_look_at_the_queue_but_not_change_it() {
     assert!(in_agent(&env, &["queue", "list"]).succeeds().stdout.contains("Next"));
     assert_eq!(env.queued(), ["Next"]);
     // What the agent ends in the middle of a turn starts nothing, and it cannot push in before the queue.
+    env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "Drop it."}));
     in_agent(&env, &["abandon"]).succeeds();
     assert_eq!((env.status()["status"].as_str(), env.status()["queue"].as_i64()), (Some("abandoned"), Some(1)));
-    env.execute("UPDATE sessions SET last_prompt_ms = 9000000000000");
+    env.execute("UPDATE sessions SET user_prompt_ms = 9000000000000");
     in_agent(&env, &["start", "Mine"]).fails_with(3, "the user has queued the next goal");
     assert_eq!(env.queued(), ["Next"]);
 }
@@ -251,6 +252,7 @@ fn a_goal_queued_while_the_next_one_waits_to_start_stays_behind_it() {
     let env = Env::new();
     env.start(&["Live"]);
     env.queue("Second").succeeds();
+    env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "Drop it."}));
     in_agent(&env, &["abandon"]).succeeds();
     let third = env.queue("Third").succeeds().stdout.clone();
     assert!(third.contains("next goal started: Second") && third.contains("queued as number 1: Third"), "{third}");

@@ -18,6 +18,7 @@ mod memory;
 mod model;
 mod observing;
 mod overhead;
+mod own_commands;
 mod process;
 mod remembering;
 mod reply;

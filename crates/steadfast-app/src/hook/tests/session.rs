@@ -29,6 +29,7 @@ fn the_first_prompt_registers_the_session() {
         parent_session_id: None,
         parent_link: None,
         last_prompt_ms: Some(START),
+        user_prompt_ms: Some(START),
         started_at_ms: START,
         last_seen_ms: START,
         ended_at_ms: None,

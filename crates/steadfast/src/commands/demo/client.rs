@@ -129,7 +129,7 @@ impl ScriptedClient<'_> {
         if let Some((name, arguments)) = text.strip_prefix('/').and_then(|command| command.split_once(' ')) {
             let event = json!({
                 "expansion_type": "slash_command", "command_name": name,
-                "command_args": arguments, "command_source": "user", "prompt": text,
+                "command_args": arguments, "prompt": text,
             });
             reply = self.hook("UserPromptExpansion", event)?;
             self.stage.labelled("steadfast", GREEN, reply["systemMessage"].as_str().unwrap_or_default());

@@ -12,6 +12,7 @@ use crate::output::CommandOutput;
 
 /// The default age of orphans to delete; a goal paused yesterday may still be wanted.
 const DELETE_AFTER_HOURS: u32 = 24;
+const DELETE: &str = "cleanup --delete";
 /// Events printed as text; JSON has all of them.
 const EVENTS_SHOWN: usize = 50;
 
@@ -72,8 +73,10 @@ pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> 
     let (goals, said) = if arguments.delete {
         if context.origin.actor != Actor::User {
             // Log the refusal on the agent's own goal, if it has one.
-            let own = find_place(context, &store, None)?.session_id;
-            action::refuse_agent(&mut store, &own, "cleanup --delete", context.origin, context.now)?;
+            if let Ok(own) = find_place(context, &store, None) {
+                action::refuse_agent(&mut store, &own.session_id, DELETE, context.origin, context.now)?;
+            }
+            return Err(action::ActionError::NotForAgents(DELETE).into());
         }
         (action::delete_orphans(&mut store, older_than, context.now)?, "deleted")
     } else {

@@ -1,26 +1,19 @@
 //! `session purge`: deletes session memory without asking and prints what it deleted; `--dry-run` only prints.
 
 use serde_json::json;
-use steadfast_app::action::{self, ActionError};
 use steadfast_model::clock::{DAY, Millis};
-use steadfast_model::goal::Actor;
 use steadfast_model::text;
-use steadfast_store::{Db, Forgotten, Origin, Store, StoreError};
-use steadfast_system::process;
+use steadfast_store::{Db, Forgotten, Store, StoreError};
 
 use super::{SessionContext, age, by_prefix, not_found, project_name};
 use crate::cli::session::PurgeArgs;
-use crate::error::{CliError, code};
+use crate::commands::refuse_agents;
 use crate::output::{self, CommandOutput, CommandResult};
 
-const VERB: &str = "session purge";
-
 pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> CommandResult {
-    let store = context.store()?;
-    if process::is_inside_agent() {
-        return Err(refuse(context, store)?);
-    }
-    let Some(mut store) = store else {
+    // An agent must not delete its own traces.
+    refuse_agents(&context.paths, "session purge")?;
+    let Some(mut store) = context.store()? else {
         return match &arguments.id {
             Some(id) => Err(not_found(id)),
             None => Ok(report(context, arguments, &[], 0, None)),
@@ -41,18 +34,6 @@ fn rewrite(store: &Store) -> bool {
          hint: run `steadfast session purge --older-than 36500` when no agent is running"
     ));
     false
-}
-
-/// An agent must not delete its own traces. The attempt is logged on its goal.
-fn refuse(context: &SessionContext, store: Option<Store>) -> Result<CliError, CliError> {
-    if let (Some(mut store), Some((_, own))) = (store, process::session_of_shell()) {
-        let origin = Origin { actor: Actor::Worker, place: "cli" };
-        if let Err(ActionError::Store(error)) = action::refuse_agent(&mut store, &own, VERB, origin, context.now) {
-            return Err(error.into());
-        }
-    }
-    let message = ActionError::NotForAgents(VERB).to_string();
-    Ok(CliError::new(code::WRONG_STATE, message, "run the command in your own terminal"))
 }
 
 /// Deletes the chosen sessions, or with `--dry-run` only counts their rows. Returns them, with the number of old sessions

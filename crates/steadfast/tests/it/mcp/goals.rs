@@ -1,7 +1,7 @@
 //! The life cycle of a goal through the tools, and what the worker may not do.
 
 use serde_json::json;
-use steadfast_app::action;
+use steadfast_app::action::{self, Place};
 use steadfast_model::clock;
 use steadfast_model::goal::{NewGoal, change};
 use steadfast_model::limit::Axis;
@@ -75,6 +75,9 @@ fn a_second_goal_is_refused_with_the_status_of_the_first() {
     let text = server.refused("s1", "create_goal", &json!({"objective": "the second"}));
     assert!(text.contains("a goal already exists in status 'active': the first"), "{text}");
     let blocked = json!({"status": "blocked", "blocked_reason": "no network"});
+    let text = server.refused("s1", "update_goal", &blocked);
+    assert!(text.contains("only after 3 turns; this is turn 1"), "{text}");
+    world.prompt("s1");
     server.call("s1", "update_goal", &blocked);
     let text = server.refused("s1", "create_goal", &json!({"objective": "the second"}));
     assert!(text.contains("status 'blocked'"), "{text}");
@@ -87,6 +90,7 @@ fn the_worker_may_resume_a_goal_it_blocked_itself() {
     world.register("s1", None, None);
     let mut server = world.server();
     server.call("s1", "create_goal", &json!({"objective": "x"}));
+    world.prompt("s1");
     let reason = "the API key is missing: \"quotes\" | pipes \\ and \u{1b}[31mcolour";
     let blocked = server.call("s1", "update_goal", &json!({"status": "blocked", "blocked_reason": reason}));
     assert_eq!(blocked["goal"]["status"], "blocked");
@@ -120,25 +124,44 @@ fn the_worker_cannot_clear_a_pause_or_raise_a_budget() {
 }
 
 #[test]
-fn a_goal_abandoned_by_the_worker_is_not_replaced_without_the_user() {
+fn a_worker_gets_no_new_limits_by_ending_a_goal() {
     let world = World::new();
-    world.register("s1", Some(clock::now()), None);
+    world.prompt("s1");
     let mut server = world.server();
-    for agent in ["", "steadfast:goal-evaluator"] {
-        server.call("s1", "create_goal", &json!({"objective": "small budget", "token_budget": 5}));
-        // A subagent is refused too.
-        let id = world.note("s1", agent);
-        let gone = super::world::success(&server.call_with_id("abandon_goal", &json!({}), Some(&id)));
-        assert_eq!(gone["goal"]["status"], "abandoned");
-        assert!(server.refused("s1", "abandon_goal", &json!({})).contains("the goal is abandoned"));
-        let fresh = json!({"objective": "fresh budget", "token_budget": 5_000_000});
-        let text = server.refused("s1", "create_goal", &fresh);
-        assert!(text.contains("needs the user's word"), "{text}");
+    let fresh = json!({"objective": "fresh budget", "token_budget": 5_000_000});
+    server.call("s1", "create_goal", &json!({"objective": "small budget", "token_budget": 5, "max_turns": 3}));
+    for (tool, arguments) in [("update_goal", json!({"status": "complete"})), ("abandon_goal", json!({}))] {
+        server.call("s1", tool, &arguments);
+        // A subagent gets no others.
         let id = world.note("s1", "steadfast:goal-evaluator");
-        super::world::refusal(&server.call_with_id("create_goal", &fresh, Some(&id)));
-        world.register("s1", Some(clock::now()), None);
+        let next = super::world::success(&server.call_with_id("create_goal", &fresh, Some(&id)))["goal"].clone();
+        assert_eq!((&next["token_budget"], &next["continuations_remaining"]), (&json!(5), &json!(3)), "{tool}");
     }
-    server.call("s1", "create_goal", &json!({"objective": "the user asked"}));
+    server.call("s1", "abandon_goal", &json!({}));
+    world.prompt("s1");
+    assert_eq!(server.call("s1", "create_goal", &fresh)["goal"]["token_budget"], 5_000_000);
+}
+
+/// The user started a goal; the agent finds it too hard.
+#[test]
+fn a_worker_changes_a_goal_of_the_user_only_when_asked() {
+    let world = World::new();
+    world.prompt("s1");
+    let new = NewGoal { objective: "Port the whole parser".into(), ..NewGoal::default() };
+    let session = world.store().read().session("s1").unwrap().unwrap();
+    action::start(&mut world.store(), &Place::from(&session), new, USER, clock::now() + 2).unwrap();
+    let mut server = world.server();
+    let easier = json!({"objective": "Say hello"});
+    let text = server.refused("s1", "update_objective", &easier);
+    assert!(text.contains("propose it in your answer; the user can type /goal-edit"), "{text}");
+    let text = server.refused("s1", "abandon_goal", &json!({}));
+    assert!(text.contains("only in a turn that the user's prompt began"), "{text}");
+    assert_eq!(world.goal("s1").objective, "Port the whole parser");
+    assert_eq!(world.event_kinds("s1").iter().filter(|kind| *kind == "privileged_verb_refused").count(), 2);
+    world.prompt("s1");
+    server.call("s1", "update_objective", &easier);
+    server.call("s1", "abandon_goal", &json!({}));
+    assert_eq!(world.goal("s1").objective, "Say hello");
 }
 
 #[test]
@@ -147,6 +170,7 @@ fn the_objective_is_replaced_and_everything_else_stays() {
     world.register("s1", None, None);
     let mut server = world.server();
     let created = server.call("s1", "create_goal", &json!({"objective": "old", "token_budget": 9}));
+    world.prompt("s1");
     let changed = server.call("s1", "update_objective", &json!({"objective": "new"}))["goal"].clone();
     assert_eq!(changed["objective"], "new");
     assert_eq!(changed["goal_id"], created["goal"]["goal_id"]);
@@ -232,6 +256,7 @@ fn hostile_text_is_kept_as_it_is_and_breaks_nothing() {
     let text = server.refused("s1", "abandon_goal", &json!({"goal_id": "' OR 1=1 --"}));
     assert!(text.contains("`goal_id`"), "{text}");
     let limit = "\u{1f3af}".repeat(4_000);
+    world.prompt("s1");
     let goal = server.call("s1", "update_objective", &json!({"objective": limit}))["goal"].clone();
     assert_eq!(goal["objective"], limit, "4000 characters, not bytes");
     assert_eq!(server.call("s1", "get_goal", &json!({}))["goal"]["objective"], limit);

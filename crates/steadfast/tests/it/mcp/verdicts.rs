@@ -73,6 +73,7 @@ fn a_verdict_on_an_older_objective_does_not_count() {
     let mut server = world.server();
     server.call("s1", "create_goal", &json!({"objective": "the easy thing"}));
     success(&server.judge("s1", &json!({"verdict": "complete"})));
+    world.prompt("s1");
     server.call("s1", "update_objective", &json!({"objective": "the hard thing"}));
     let text = server.refused("s1", "update_goal", &EVALUATED());
     assert!(text.contains("an earlier text of the objective"), "{text}");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steadfast_model::clock;
 use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::host::Host;
-use steadfast_store::{EventFilter, Origin, Session, Store, ToolCall};
+use steadfast_store::{Db, EventFilter, Origin, Session, Store, ToolCall};
 use steadfast_system::env_vars;
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -59,6 +59,7 @@ impl World {
             parent_session_id: None,
             parent_link: None,
             last_prompt_ms: prompted,
+            user_prompt_ms: prompted,
             started_at_ms: clock::now(),
             last_seen_ms: clock::now(),
             ended_at_ms: ended,
@@ -66,6 +67,15 @@ impl World {
             ..Session::default()
         };
         self.store().write(|db| db.put_session(&session)).unwrap();
+    }
+
+    /// The user types a prompt after all that happened so far, and it begins a turn.
+    pub(super) fn prompt(&self, session_id: &str) {
+        let now = clock::now() + 1;
+        self.register(session_id, Some(now), None);
+        let begin =
+            |db: Db<'_>| db.end_turn(session_id, false, now).and_then(|()| db.begin_turn(session_id, None, now));
+        self.store().write(begin).unwrap();
     }
 
     /// Writes the note of the `PreToolUse` hook of a call; returns the call's id.

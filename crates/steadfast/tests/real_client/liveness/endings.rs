@@ -31,6 +31,26 @@ fn driven(goal: &str, script: impl Fn(&Request) -> Reply + Send + Sync + 'static
     (lab, tui)
 }
 
+/// A loop in which the user types a wish, and the model then calls one of our tools. Without the wish it may not.
+fn at_the_users_word(goal: &str, tool: &'static str, input: Value) -> (Lab, Tui) {
+    const WISH: &str = "Do something else.";
+    let lab = Lab::new(move |request| {
+        if request.has_tool_result("toolu_change") {
+            return Reply::text("So be it.");
+        }
+        if request.all_text().contains(WISH) {
+            call(request, tool, "toolu_change", input.clone())
+        } else {
+            step(request)
+        }
+    });
+    let tui = lab.start_loop(goal);
+    tui.submit(WISH);
+    tui.wait_until_shown("So be it.");
+    lab.model.check_script();
+    (lab, tui)
+}
+
 /// How often the user was shown this text. Long lines are wrapped, so spaces do not count.
 fn times_shown(tui: &Tui, text: &str) -> usize {
     dense(&tui.history()).matches(&dense(text)).count()
@@ -83,7 +103,7 @@ fn a_goal_with_sign_off_waits_for_the_user() {
 #[test]
 fn a_blocked_goal_is_one_line_with_the_reason() {
     let input = json!({"status": "blocked", "blocked_reason": "no key for the door"});
-    let (lab, tui) = driven("\"Open the door\"", calls("update_goal", input));
+    let (lab, tui) = at_the_users_word("\"Open the door\"", "update_goal", input);
     assert_eq!(lab.goal()["status"], "blocked");
     assert_shown_once(&tui, "◎ goal blocked: no key for the door");
 }
@@ -96,26 +116,12 @@ fn a_refused_completion_is_one_line_with_the_failing_command() {
     assert_shown_once(&tui, "◎ completion refused: `test -f done.txt`");
 }
 
-/// The agent may change it only when the user asks for that.
 #[test]
 fn a_changed_objective_is_one_line_with_the_old_and_the_new_text() {
-    const WISH: &str = "Paint it instead.";
-    let lab = Lab::new(|request| {
-        if request.has_tool_result("toolu_change") {
-            return Reply::text("So be it.");
-        }
-        if request.all_text().contains(WISH) {
-            call(request, "update_objective", "toolu_change", json!({"objective": "Paint the tower"}))
-        } else {
-            step(request)
-        }
-    });
-    let tui = lab.start_loop("\"Build the tower\"");
-    tui.submit(WISH);
-    tui.wait_until_shown("So be it.");
+    let input = json!({"objective": "Paint the tower"});
+    let (lab, tui) = at_the_users_word("\"Build the tower\"", "update_objective", input);
     assert_eq!(lab.goal()["objective"], "Paint the tower");
     assert_shown_once(&tui, "◎ objective changed: \"Build the tower\" → \"Paint the tower\"");
-    lab.model.check_script();
 }
 
 #[test]
