@@ -6,9 +6,11 @@ pub(crate) mod doctor;
 pub(crate) mod goal;
 pub(crate) mod hook;
 pub(crate) mod loops;
+pub(crate) mod person;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod session;
+mod settings;
 pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
@@ -19,23 +21,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steadfast_app::action::ActionError;
-use steadfast_model::goal::Actor;
 use steadfast_store::Store;
+use steadfast_system::log;
 use steadfast_system::paths::{self, Paths};
-use steadfast_system::{log, process};
 
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output::{CommandOutput, CommandResult};
 use crate::waiting;
 
-/// Who runs this command: the user, or an agent in its shell.
-fn caller() -> Actor {
-    if process::is_inside_agent() { Actor::Worker } else { Actor::User }
-}
-
 /// Serves the tools until the agent closes stdin.
 pub(crate) fn mcp(db: Option<&Path>) -> CommandResult {
+    settings::ignore_foreign_variables(true);
     let paths = Paths::find(db)?;
     crate::mcp::serve(&paths).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));

@@ -24,7 +24,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
     let context = RunContext::new(db, RunKind::Loop, json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
-    let actor = super::caller();
+    let actor = super::person::caller(&context.paths);
     super::goal::refuse_agents_checks(actor, &arguments.verify, "the user can start it in their own terminal")?;
     let mut budget = arguments.limits.budget(&objective, context.now)?;
     let overrides = Overrides { max: arguments.max, limits: budget.limits, ..runs::agent_overrides(&arguments.agent)? };

@@ -2,14 +2,15 @@
 
 use serde_json::json;
 use steadfast_app::action::{self, ActionError};
+use steadfast_app::caller;
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::goal::Actor;
 use steadfast_model::text;
 use steadfast_store::{Db, Forgotten, Origin, Store, StoreError};
-use steadfast_system::process;
 
 use super::{SessionContext, age, by_prefix, not_found, project_name};
 use crate::cli::session::PurgeArgs;
+use crate::commands::person;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
@@ -17,7 +18,7 @@ const VERB: &str = "session purge";
 
 pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> CommandResult {
     let store = context.store()?;
-    if process::is_inside_agent() {
+    if person::caller(&context.paths).is_agent() {
         return Err(refuse(context, store)?);
     }
     let Some(mut store) = store else {
@@ -45,9 +46,11 @@ fn rewrite(store: &Store) -> bool {
 
 /// An agent must not delete its own traces. The attempt is logged on its goal.
 fn refuse(context: &SessionContext, store: Option<Store>) -> Result<CliError, CliError> {
-    if let (Some(mut store), Some((_, own))) = (store, process::session_of_shell()) {
+    if let Some(mut store) = store
+        && let Some(own) = caller::own_sessions(store.read())?.first()
+    {
         let origin = Origin { actor: Actor::Worker, place: "cli" };
-        if let Err(ActionError::Store(error)) = action::refuse_agent(&mut store, &own, VERB, origin, context.now) {
+        if let Err(ActionError::Store(error)) = action::refuse_agent(&mut store, own, VERB, origin, context.now) {
             return Err(error.into());
         }
     }
