@@ -29,6 +29,7 @@ use std::path::Path;
 
 use crate::accounting::{self, Facts, FileReading};
 use crate::action;
+use crate::caller::{self, CheckError, NotTheClient};
 use steadfast_memory::extract;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Actor, Goal};
@@ -42,6 +43,7 @@ use steadfast_store::{Cursor, Db, Origin, Store, StoreError, ToolCall};
 use steadfast_system::config::ConfigError;
 use steadfast_system::log;
 use steadfast_system::paths::Paths;
+use steadfast_system::process::ProcessId;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
@@ -53,6 +55,17 @@ pub enum HookError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Action(#[from] action::ActionError),
+    #[error(transparent)]
+    NotTheClient(#[from] NotTheClient),
+}
+
+impl From<CheckError> for HookError {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::NotTheClient(doubt) => Self::NotTheClient(doubt),
+            CheckError::Store(error) => Self::Store(error),
+        }
+    }
 }
 
 /// Everything a handler needs besides the event.
@@ -61,6 +74,8 @@ struct Call<'a> {
     paths: &'a Paths,
     now: Millis,
     origin: Origin,
+    /// The client that called.
+    client: Option<ProcessId>,
     /// What the hook saw that is worth remembering.
     found: Findings,
     /// The caps that are near or reached, as they were last counted.
@@ -87,13 +102,22 @@ impl Call<'_> {
     }
 }
 
-/// Handles one hook call. A command or a stated goal only records the session; the command line's code answers it.
-pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
+/// Handles one hook call of a client. A command or a stated goal only records the session; the command line's code answers
+/// it. A call that another client's agent made is refused, and nothing is recorded.
+pub fn handle_call(
+    input: &HookInput,
+    paths: &Paths,
+    client: Option<ProcessId>,
+    now: Millis,
+) -> Result<HookReply, NotTheClient> {
     let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
     let enabled = paths.config.memory.enabled;
     let found = if enabled { extract::findings(&input.observations) } else { Findings::default() };
-    let call = Call { input, paths, now, origin, found, caps: RefCell::default() };
-    run(&call).unwrap_or_else(|error| fail_open(&call, &error))
+    let call = Call { input, paths, now, origin, client, found, caps: RefCell::default() };
+    match run(&call) {
+        Err(HookError::NotTheClient(doubt)) => Err(doubt),
+        done => Ok(done.unwrap_or_else(|error| fail_open(&call, &error))),
+    }
 }
 
 fn place(event: &HookEvent) -> &'static str {
@@ -146,6 +170,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         Err(StoreError::Missing(_)) => return Ok(HookReply::default()),
         Err(error) => return Err(error.into()),
     };
+    caller::check(store.read(), call.session_id(), call.client)?;
     if !matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::PreCompact | HookEvent::ToolAsked { .. }) {
         restore::note_activity(call, &mut store)?;
     }
@@ -219,9 +244,9 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
 }
 
 /// One of our commands was let through to the model: a turn begins.
-pub fn command_passed(input: &HookInput, paths: &Paths, now: Millis) {
+pub fn command_passed(input: &HookInput, paths: &Paths, client: Option<ProcessId>, now: Millis) {
     let origin = Origin { actor: Actor::Steadfast, place: "user-prompt-submit" };
-    let call = Call { input, paths, now, origin, found: Findings::default(), caps: RefCell::default() };
+    let call = Call { input, paths, now, origin, client, found: Findings::default(), caps: RefCell::default() };
     let noted = Store::open_existing(&paths.store)
         .map_err(HookError::from)
         .and_then(|mut store| session::command_passed(&call, &mut store));

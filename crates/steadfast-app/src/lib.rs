@@ -3,6 +3,7 @@
 
 pub mod accounting;
 pub mod action;
+pub mod caller;
 pub mod hook;
 pub mod liveness;
 pub mod native;

@@ -1,6 +1,7 @@
 //! Running one command to its end: in its own process group, with a time limit, output to a file, and nothing left
 //! running in its group afterwards.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -91,6 +92,14 @@ impl LimitedCommand {
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// Replaces the whole environment, except for what would point git at another repository.
+    #[must_use]
+    pub(crate) fn only_env(mut self, variables: &BTreeMap<String, String>) -> Self {
+        let of_repository = |name: &String| env_vars::OF_ONE_REPOSITORY.contains(&name.as_str());
+        self.command.env_clear().envs(variables.iter().filter(|(name, _)| !of_repository(name)));
         self
     }
 

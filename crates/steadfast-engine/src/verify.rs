@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Goal;
+use steadfast_model::goal::environment::StartEnvironment;
 use steadfast_model::goal::proof::Evidence;
 use steadfast_model::text;
+use steadfast_system::env_vars;
 
 use crate::process::LimitedCommand;
 
@@ -15,10 +17,22 @@ const GIT_LIMIT: Duration = Duration::from_secs(10);
 /// One line is enough to know that there are changes.
 const GIT_BYTES: u64 = 4_096;
 
-/// Runs the commands of a goal in its directory; the caller stores the evidence.
-pub fn run_for_goal(goal: &Goal, limit: Duration) -> std::io::Result<Vec<Evidence>> {
+/// Runs the commands of a goal in its directory, with the environment of its start if that is known; the caller stores
+/// the evidence.
+pub fn run_for_goal(
+    goal: &Goal,
+    limit: Duration,
+    environment: Option<&StartEnvironment>,
+) -> std::io::Result<Vec<Evidence>> {
     let directory = goal.project_dir.as_deref().map_or_else(|| Path::new("."), Path::new);
-    run(&goal.verify, directory, |command| LimitedCommand::shell(command, directory, limit))
+    let variables = environment.map(|environment| environment.for_check(env_vars::all()));
+    run(&goal.verify, directory, |command| {
+        let command = LimitedCommand::shell(command, directory, limit);
+        match &variables {
+            Some(variables) => command.only_env(variables),
+            None => command,
+        }
+    })
 }
 
 /// Runs the commands one after the other and stops at the first that fails. The text comes from the user's own command

@@ -3,6 +3,7 @@
 
 pub mod budget;
 pub mod change;
+pub mod environment;
 pub mod event;
 pub mod item;
 pub mod liveness;

@@ -78,6 +78,8 @@ pub struct Capabilities {
     pub keeps_prompts_in_compaction: bool,
     /// The host's own goal loses its text in a compaction in the middle of a turn.
     pub loses_own_goal_in_compaction: bool,
+    /// `setup` writes the tool server's variables into the host's configuration.
+    pub sets_server_variables: bool,
     /// The host has a `/goal` command of its own, which gets the same prompts as ours.
     pub has_goal_command: bool,
 }
@@ -142,6 +144,7 @@ const CLAUDE: Capabilities = Capabilities {
     marker_starts_goal: false,
     keeps_prompts_in_compaction: false,
     loses_own_goal_in_compaction: false,
+    sets_server_variables: false,
     has_goal_command: true,
 };
 
@@ -180,6 +183,7 @@ const CODEX: Capabilities = Capabilities {
     marker_starts_goal: true,
     keeps_prompts_in_compaction: true,
     loses_own_goal_in_compaction: true,
+    sets_server_variables: true,
     has_goal_command: false,
 };
 

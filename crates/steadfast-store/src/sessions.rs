@@ -132,10 +132,18 @@ impl Db<'_> {
         self.first(sql, params![client.pid, client.started, session_id], read)
     }
 
-    /// The sessions that a client has run.
+    /// The sessions of a client, the newest first.
     pub fn sessions_of_client(self, client: ProcessId) -> Result<Vec<Session>, StoreError> {
-        let sql = "SELECT * FROM sessions WHERE host_pid = ?1 AND host_pid_started = ?2";
+        let sql = "SELECT * FROM sessions WHERE host_pid = ?1 AND host_pid_started = ?2 ORDER BY last_seen_ms DESC";
         self.all(sql, params![client.pid, client.started], read)
+    }
+
+    /// Whether one of these processes is the client of a session.
+    pub fn has_client_among(self, processes: &[ProcessId]) -> Result<bool, StoreError> {
+        let list = processes.iter().map(|process| format!("({},{})", process.pid, process.started));
+        let list = list.collect::<Vec<_>>().join(",");
+        let sql = format!("SELECT 1 FROM sessions WHERE (host_pid, host_pid_started) IN (VALUES {list}) LIMIT 1");
+        Ok(!processes.is_empty() && self.first(&sql, [], |_| Ok(()))?.is_some())
     }
 
     /// Sessions that a client said it had left by `/clear` since a moment, and that no other session than `session_id`

@@ -5,12 +5,29 @@ use serde_json::json;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::goal::environment::StartEnvironment;
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::proof::Evidence;
 
-use super::{Db, Origin, StoreError, limit};
+use super::{Db, Origin, StoreError, column, limit};
 
 impl Db<'_> {
+    /// Keeps the environment of a goal's start for its checks.
+    pub fn keep_environment(self, goal_id: &str, environment: &StartEnvironment) -> Result<(), StoreError> {
+        let json = column::to_json(environment)?;
+        self.execute(
+            "INSERT OR REPLACE INTO goal_environments (goal_id, environment_json) VALUES (?1, ?2)",
+            [goal_id, &json],
+        )?;
+        Ok(())
+    }
+
+    /// The environment of a goal's start; `None` for one that was started without a person's command.
+    pub fn environment(self, goal_id: &str) -> Result<Option<StartEnvironment>, StoreError> {
+        let sql = "SELECT environment_json FROM goal_environments WHERE goal_id = ?1";
+        self.first(sql, [goal_id], |row| column::from_json(row, "environment_json"))
+    }
+
     /// Stores evidence with its event, whether it passed or not; returns the goal afterwards.
     pub fn record_evidence(
         self,

@@ -43,11 +43,23 @@ pub struct MemoryConfig {
     pub enabled: bool,
     /// Days without activity after which a session is forgotten; 0 keeps everything.
     pub retention_days: u32,
+    /// Whose memory an agent may read by commands.
+    pub share: Share,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Share {
+    /// Its own session's, and that of the sessions it was forked from.
+    #[default]
+    Session,
+    /// That of all sessions of its project.
+    Project,
 }
 
 impl Default for MemoryConfig {
     fn default() -> Self {
-        Self { enabled: true, retention_days: 30 }
+        Self { enabled: true, retention_days: 30, share: Share::Session }
     }
 }
 
@@ -278,7 +290,7 @@ mod tests {
             ("[memory]\nretention_days = 0", true, 0),
         ] {
             let config: Config = toml::from_str(text).unwrap();
-            assert_eq!(config.memory, MemoryConfig { enabled, retention_days }, "{text}");
+            assert_eq!(config.memory, MemoryConfig { enabled, retention_days, share: Share::Session }, "{text}");
         }
         assert!(toml::from_str::<Config>("[memory]\nretention_days = -1").is_err());
     }

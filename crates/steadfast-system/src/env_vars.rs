@@ -44,6 +44,11 @@ pub const CHECK: &str = "STEADFAST_CHECK";
 /// For tests: the named place at which the process kills itself.
 pub const CRASH_AT: &str = "STEADFAST_CRASH_AT";
 
+/// Given to a hook or server whose environment was put right: the names that did not come from the user.
+pub const IGNORED: &str = "STEADFAST_IGNORED";
+/// What decides where the store is and whether anything works. A repository's settings may not.
+pub const OF_USER: [&str; 4] = [HOME, DB, NO_WATCH, CRASH_AT];
+
 /// Variables of an agent's shell that an agent started from there must not see.
 pub const OF_OUTER_AGENT: [&str; 9] = [
     CLAUDECODE,
@@ -92,6 +97,13 @@ pub fn text(name: &str) -> Option<String> {
 /// Reads a variable that names a path; empty counts as absent.
 pub fn path(name: &str) -> Option<PathBuf> {
     raw(name).map(PathBuf::from)
+}
+
+/// All variables that are text.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+pub fn all() -> impl Iterator<Item = (String, String)> {
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    std::env::vars_os().filter_map(text)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]

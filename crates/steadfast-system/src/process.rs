@@ -1,10 +1,19 @@
-//! Processes: which exist, which one is which, and which ones run above this one. Used to find the client that started
-//! a hook, to see whether a session or an engine is alive, and to notice that an agent typed a command, not a person.
+//! Processes: which exist, which one is which. `ancestry` shows what runs above this one, to tell an agent's shell from a
+//! person's terminal; `caller` shows whether a client started this process and gave it its input.
+
+mod ancestry;
+mod caller;
+
+pub use ancestry::{
+    Ancestor, above, ancestors, client_of_hook, has_own_terminal, is_inside_agent, is_inside_run, session_of_shell,
+    shares_ancestor,
+};
+pub use caller::{Caller, Need};
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use serde::{Deserialize, Serialize};
-
-use crate::env_vars;
-use steadfast_model::host::Host;
 
 /// A process in a row of the store. Its start time distinguishes it from a later process with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +45,9 @@ pub struct LiveProcess {
 struct Stat {
     name: String,
     parent: i64,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux lists processes from `/proc`"))]
     session: i32,
+    /// The number of its controlling terminal; 0 without one.
+    terminal: i32,
     has_ended: bool,
     started: i64,
 }
@@ -54,6 +64,7 @@ fn stat(pid: i64) -> Option<Stat> {
         has_ended: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
+        terminal: fields.get(4)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
     })
 }
@@ -144,6 +155,16 @@ pub fn list() -> Vec<LiveProcess> {
     entries.flatten().filter_map(|entry| live(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
+/// The value of a variable that a process was started with; `None` in `Some` if it had none, `None` if that is hidden.
+pub fn variable_of(process: ProcessId, name: &str) -> Option<Option<OsString>> {
+    let environment = fs_err::read(format!("/proc/{}/environ", process.pid)).ok()?;
+    let mut values = environment.split(|byte| *byte == 0).filter_map(|entry| {
+        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(OsStr::from_bytes(value).to_owned())
+    });
+    Some(values.next().filter(|value| !value.is_empty()))
+}
+
 /// Whether a process was started with this `NAME=value` in its environment; `false` on systems that hide environments.
 #[cfg(target_os = "linux")]
 pub fn has_environment_entry(pid: i32, entry: &str) -> bool {
@@ -187,116 +208,4 @@ fn ps(which: &[&str]) -> Vec<LiveProcess> {
 #[cfg(not(target_os = "linux"))]
 pub fn has_environment_entry(_pid: i32, _entry: &str) -> bool {
     false
-}
-
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
-
-/// The hidden command that supervises one attempt of a run.
-const SUPERVISOR: &[u8] = b"__exec";
-
-/// The client that started this hook: the nearest ancestor that is not a shell.
-pub fn client_of_hook() -> Option<ProcessId> {
-    let mut pid = i64::from(rustix::process::getppid()?.as_raw_nonzero().get());
-    for _ in 0..4 {
-        let stat = stat(pid)?;
-        if !SHELLS.contains(&stat.name.as_str()) {
-            return Some(ProcessId { pid, started: stat.started });
-        }
-        pid = stat.parent;
-    }
-    None
-}
-
-/// Whether a hook inside an agent was started by its client and not by the agent's own shell, which could pipe a
-/// forged event into it: at most one shell is between this process and the client, and it runs only the hook. Returns
-/// `true` where the system does not show this.
-pub fn is_started_by_client() -> bool {
-    if !cfg!(target_os = "linux") {
-        return true;
-    }
-    let Some(parent) = rustix::process::getppid().map(|parent| i64::from(parent.as_raw_nonzero().get())) else {
-        return true;
-    };
-    let Some(shell) = stat(parent).filter(|stat| SHELLS.contains(&stat.name.as_str())) else { return true };
-    let runs_the_hook = fs_err::read(format!("/proc/{parent}/cmdline")).is_ok_and(|line| {
-        let last = line.split(|byte| *byte == 0).rfind(|word| !word.is_empty()).unwrap_or_default();
-        let last = String::from_utf8_lossy(last);
-        let words: Vec<&str> = last.split_whitespace().collect();
-        matches!(words.as_slice(), [.., "hook", _] | [.., "hook", _, "--rewake"])
-            && !last.contains(['|', '<', ';', '&'])
-    });
-    let client_above = stat(shell.parent).is_some_and(|stat| !SHELLS.contains(&stat.name.as_str()));
-    runs_the_hook && client_above
-}
-
-/// Whether an agent's shell started this command: its environment says so, or one of its ancestors is an agent or the
-/// supervisor of one. A person's own terminal has neither.
-pub fn is_inside_agent() -> bool {
-    let mut markers = Host::ALL.iter().flat_map(|host| host.capabilities().shell_markers).chain([&env_vars::ATTEMPT]);
-    if markers.any(|name| env_vars::text(name).is_some()) {
-        return true;
-    }
-    ancestors().any(|(pid, stat)| stat.name.parse::<Host>().is_ok() || is_supervisor(pid))
-}
-
-/// Whether an agent made up the event of this hook.
-pub fn is_forged_hook() -> bool {
-    !is_started_by_client() && is_inside_agent()
-}
-
-/// Whether the client that started this runs in the shell of another agent, so that no person types its prompts.
-pub fn is_client_inside_agent() -> bool {
-    let mut above = ancestors().skip_while(|(_, stat)| !is_agent(stat)).skip(1);
-    // A client may itself consist of two processes; between a client and its agent is a shell.
-    above.any(|(_, stat)| SHELLS.contains(&stat.name.as_str())) && above.any(|(_, stat)| is_agent(&stat))
-}
-
-fn is_agent(stat: &Stat) -> bool {
-    stat.name.parse::<Host>().is_ok()
-}
-
-/// The processes above this one, the nearest first.
-pub fn above() -> Vec<ProcessId> {
-    ancestors().map(|(pid, stat)| ProcessId { pid, started: stat.started }).collect()
-}
-
-/// Whether a process is `steadfast __exec DIR`. The agent of a run may be any command, so its supervisor identifies it.
-fn is_supervisor(pid: i64) -> bool {
-    let line = fs_err::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    line.split(|byte| *byte == 0).nth(1) == Some(SUPERVISOR)
-}
-
-/// The processes above this one, the nearest first, with their numbers.
-fn ancestors() -> impl Iterator<Item = (i64, Stat)> {
-    let parent = rustix::process::getppid().map_or(0, |parent| i64::from(parent.as_raw_nonzero().get()));
-    let first = stat(parent).map(|found| (parent, found));
-    std::iter::successors(first, |(_, child)| stat(child.parent).map(|found| (child.parent, found))).take(32)
-}
-
-/// Whether the agent of a run started this. Hooks and tools then do nothing: the run drives that agent and counts its
-/// tokens.
-pub fn is_inside_run() -> bool {
-    env_vars::text(env_vars::ATTEMPT).is_some()
-}
-
-/// The nearest ancestor that is an agent.
-fn nearest_agent() -> Option<Host> {
-    ancestors().find_map(|(_, stat)| stat.name.parse().ok())
-}
-
-/// The session of the agent whose shell this runs in, from the environment. When one agent runs another, the variables
-/// of both are set, and the nearest ancestor decides.
-pub fn session_of_shell() -> Option<(Host, String)> {
-    let session = |host: &Host| {
-        let mut ids = host.capabilities().session_variables.iter().filter_map(|name| env_vars::text(name));
-        Some((*host, ids.next()?))
-    };
-    let mut sessions: Vec<(Host, String)> = Host::ALL.iter().filter_map(session).collect();
-    if sessions.len() > 1
-        && let Some(nearest) = nearest_agent()
-        && let Some(at) = sessions.iter().position(|(host, _)| *host == nearest)
-    {
-        return Some(sessions.swap_remove(at));
-    }
-    sessions.into_iter().next()
 }

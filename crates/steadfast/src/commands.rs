@@ -6,9 +6,11 @@ pub(crate) mod doctor;
 pub(crate) mod goal;
 pub(crate) mod hook;
 pub(crate) mod loops;
+pub(crate) mod person;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod session;
+mod settings;
 pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
@@ -19,32 +21,29 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steadfast_app::action::{self, ActionError};
+use steadfast_app::caller;
 use steadfast_model::clock;
 use steadfast_model::goal::Actor;
 use steadfast_store::{Origin, Store};
+use steadfast_system::log;
 use steadfast_system::paths::{self, Paths};
-use steadfast_system::{log, process};
 
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output::{CommandOutput, CommandResult};
 use crate::waiting;
 
-/// Who runs this command: the user, or an agent in its shell.
-fn caller() -> Actor {
-    if process::is_inside_agent() { Actor::Worker } else { Actor::User }
-}
-
 /// Refuses a command by which an agent could free itself or hide what it did. The attempt is logged.
 fn refuse_agents(paths: &Paths, verb: &'static str) -> Result<(), CliError> {
-    let actor = caller();
+    let actor = person::caller(paths);
     if actor == Actor::User {
         return Ok(());
     }
     log::line(&paths.log_file(), &format!("refused `{verb}` in an agent's shell"));
-    if let (Some((_, own)), Some(mut store)) = (process::session_of_shell(), Store::open_if_there(&paths.store)?)
+    if let Some(mut store) = Store::open_if_there(&paths.store)?
+        && let Some(own) = caller::own_sessions(store.read())?.first()
         && let Err(ActionError::Store(error)) =
-            action::refuse_agent(&mut store, &own, verb, Origin { actor, place: "cli" }, clock::now())
+            action::refuse_agent(&mut store, own, verb, Origin { actor, place: "cli" }, clock::now())
     {
         return Err(error.into());
     }
@@ -54,6 +53,7 @@ fn refuse_agents(paths: &Paths, verb: &'static str) -> Result<(), CliError> {
 
 /// Serves the tools until the agent closes stdin.
 pub(crate) fn mcp(db: Option<&Path>) -> CommandResult {
+    settings::ignore_foreign_variables(true);
     let paths = Paths::find(db)?;
     crate::mcp::serve(&paths).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));

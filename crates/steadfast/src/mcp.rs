@@ -27,7 +27,10 @@ use store_handle::{StoreHandle, ToolError};
 /// Serves until stdin closes. Then waits for a running verification, so that its result is stored.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let server = Server { handle: Arc::new(StoreHandle::new(paths)) };
+    let handle = StoreHandle::new(paths);
+    // Look while the client still holds its end of stdin.
+    let _ = handle.client();
+    let server = Server { handle: Arc::new(handle) };
     runtime.block_on(async {
         match server.serve(stdio()).await {
             Ok(running) => {

@@ -18,7 +18,8 @@ pub(crate) fn verify_goal(
     origin: Origin,
 ) -> Result<(Verified, Vec<Evidence>), ActionError> {
     let limit = Duration::from_secs(config.verify_timeout_seconds);
-    let evidence = verify::run_for_goal(goal, limit).map_err(StoreError::Io)?;
+    let environment = store.read().environment(&goal.goal_id)?;
+    let evidence = verify::run_for_goal(goal, limit, environment.as_ref()).map_err(StoreError::Io)?;
     let verified = action::add_evidence(store, goal, &evidence, origin, clock::now())?;
     Ok((verified, evidence))
 }

@@ -110,7 +110,7 @@ fn earlier_goals(db: Db<'_>, place: &Place, own: &Session) -> Result<Vec<Goal>, 
         parent = db.session(&id)?.and_then(|session| session.parent_session_id);
         ids.push(id);
     }
-    for client in process::above().into_iter().chain(own.client) {
+    for client in process::ancestors().map(|above| above.id).chain(own.client) {
         // One client may run several unrelated sessions at once.
         let is_around = own.client != Some(client);
         let sessions = db.sessions_of_client(client)?.into_iter();

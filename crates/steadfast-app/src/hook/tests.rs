@@ -11,12 +11,18 @@ use steadfast_model::goal::change;
 use steadfast_model::goal::proof::Proof;
 use steadfast_model::goal::{GoalStatus, PausedReason};
 use steadfast_model::hook::{Agent, OwnToolDone, StartSource};
+use steadfast_system::process;
 
 mod announcing;
 mod driving;
 mod session;
 mod transactions;
 mod trouble;
+
+/// Handles a call of the client that runs these tests.
+fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
+    handle_call(input, paths, process::client_of_hook(), now).unwrap()
+}
 
 impl World {
     fn input(&self, event_name: &str, event: HookEvent) -> HookInput {

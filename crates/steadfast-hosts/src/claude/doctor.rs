@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::files;
 use crate::doctor::{DoctorCheck, fail, ok, warn};
+use steadfast_model::text;
 use steadfast_system::env_vars;
 
 pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
@@ -19,7 +20,19 @@ pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
         |cap| format!("{cap} Stop blocks in a row without a tool call; goals stay under it"),
     );
     checks.push(ok("stop_hook_block_cap", cap));
+    checks.extend(project_settings());
     checks
+}
+
+/// Names settings of this project that try to move the store or to switch hooks off.
+fn project_settings() -> Option<DoctorCheck> {
+    let found = ["settings.json", "settings.local.json"].iter().find_map(|name| {
+        let file = Path::new(".claude").join(name);
+        let settings: Value = serde_json::from_str(&fs_err::read_to_string(&file).ok()?).ok()?;
+        let name = settings["env"].as_object()?.keys().find(|name| name.starts_with("STEADFAST_"))?.clone();
+        Some(format!("{} sets {}, which is ignored", file.display(), text::headline(&name, 60)))
+    })?;
+    Some(warn("project_settings", found, "remove it; set such variables where you start Claude Code"))
 }
 
 /// The cap in the user's settings; 0 lifts it.

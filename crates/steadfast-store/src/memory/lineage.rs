@@ -35,6 +35,11 @@ impl Db<'_> {
         Ok(kin)
     }
 
+    /// The sessions that a session was forked from, the nearest first.
+    pub fn ancestors_of(self, session_id: &str) -> Result<Vec<String>, StoreError> {
+        Ok(self.lineage(session_id)?.into_iter().skip(1).map(|kin| kin.session_id).collect())
+    }
+
     /// All that is known about a session and those it continues. `host` is used for a session that no hook reported;
     /// `goal` is its durable goal, which the caller has read.
     pub fn session_memory(

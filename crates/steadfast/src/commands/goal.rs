@@ -24,6 +24,7 @@ use steadfast_store::{Db, Origin, Store, StoreError};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
+use super::person;
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, WaitArgs};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
@@ -71,12 +72,10 @@ impl GoalOutput {
 pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandResult {
     let paths = Paths::find(db)?;
     let directory = std::env::current_dir()?;
-    let origin = Origin { actor: super::caller(), place: "cli" };
+    let actor = person::caller_of_verb(&paths, &arguments, &directory)?;
+    let origin = Origin { actor, place: "cli" };
     let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now() };
-    let only_reads = matches!(
-        arguments.verb,
-        GoalVerb::Status { .. } | GoalVerb::Report { .. } | GoalVerb::History(_) | GoalVerb::Cleanup(_)
-    );
+    let only_reads = matches!(arguments.verb, GoalVerb::Cleanup(_)) || person::only_reads(&arguments.verb);
     let done = run(&context, arguments)?;
     // The client may be closed, or have no hook that waits for this moment.
     if !only_reads && done.goal.as_ref().is_some_and(|goal| goal.status.is_live() && goal.wake_at_ms.is_some()) {
@@ -130,7 +129,7 @@ impl<'a> SessionGoal<'a> {
     fn open(context: &'a CommandContext<'a>, session: Option<&str>) -> Result<Self, CliError> {
         let store = open_existing(context)?;
         let place = find_place(context, &store, session)?;
-        refuse_foreign_session(context, &place)?;
+        person::refuse_foreign_session(context.origin.actor, store.read(), &place.session_id)?;
         Ok(Self { context, store, place })
     }
 
@@ -300,15 +299,4 @@ fn find_place(context: &CommandContext<'_>, store: &Store, flag: Option<&str>) -
             transcript: None,
         },
     })
-}
-
-/// An agent's shell may act on its own session only.
-fn refuse_foreign_session(context: &CommandContext<'_>, place: &Place) -> Result<(), CliError> {
-    match process::session_of_shell() {
-        Some((_, own)) if context.origin.actor == Actor::Worker && own != place.session_id => {
-            let hint = "run the command in your own terminal";
-            Err(CliError::new(code::WRONG_STATE, "an agent may not touch another session's goal", hint))
-        }
-        _ => Ok(()),
-    }
 }

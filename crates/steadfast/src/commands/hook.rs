@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use steadfast_app::action::Place;
+use steadfast_app::caller::NotTheClient;
 use steadfast_app::hook;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
@@ -18,10 +19,11 @@ use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
 use steadfast_store::{Origin, Store};
 use steadfast_system::paths::Paths;
+use steadfast_system::process::{Caller, Need, ProcessId};
 use steadfast_system::{log, process};
 
 use super::goal::{self, CommandContext};
-use super::slash;
+use super::{settings, slash};
 use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
@@ -34,6 +36,7 @@ const STDIN_MAX: u64 = 16 * 1024 * 1024;
 const WAKE: u8 = 2;
 
 pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCode {
+    settings::ignore_foreign_variables(false);
     // The run drives its agents; a goal inside an iteration would be driven twice.
     if process::is_inside_run() {
         return ExitCode::SUCCESS;
@@ -54,6 +57,10 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
             return ExitCode::SUCCESS;
         }
     };
+    let client = match client_of(&input) {
+        Ok(client) => client,
+        Err(doubt) => return refuse(&input, &paths, doubt),
+    };
     if let Some(error) = broken_config {
         // The hook beside the background hook pauses the goal.
         if !is_rewake {
@@ -63,10 +70,13 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         return ExitCode::SUCCESS;
     }
     if is_rewake {
-        return rewake(&input, &paths);
+        return rewake(&input, &paths, client);
     }
     let input = slash::read_prompt(hook::as_command(input, &paths));
-    let noted = hook::handle(&input, &paths, clock::now());
+    let noted = match hook::handle_call(&input, &paths, client, clock::now()) {
+        Ok(noted) => noted,
+        Err(doubt) => return refuse(&input, &paths, doubt),
+    };
     let answer = match &input.event {
         HookEvent::Command { verb, arguments } => {
             let command = TypedCommand { verb: verb.clone(), arguments: arguments.clone() };
@@ -77,6 +87,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         _ => None,
     };
     let is_answered = answer.is_some();
+    let noted = settings::with_note(&input, noted);
     let reply = match answer {
         Some(answer) => HookReply { message: answer.message.or(noted.message), has_news: noted.has_news, ..answer },
         None => noted,
@@ -85,7 +96,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     print_reply(&input, &reply);
     // A command in a prompt that is not answered here goes to the model.
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
-        hook::command_passed(&input, &paths, clock::now());
+        hook::command_passed(&input, &paths, client, clock::now());
     }
     if reply.has_news {
         // Dropped without waiting: the client waits for the hook.
@@ -107,6 +118,36 @@ fn ending_turn(input: &HookInput, paths: &Paths, reply: HookReply) -> HookReply 
         false
     });
     HookReply { message: Some(if ended { ending.ended } else { ending.runs_on }), ..reply }
+}
+
+/// The client that called; an error if it cannot be proven. `None` on systems that do not show it.
+fn client_of(input: &HookInput) -> Result<Option<ProcessId>, NotTheClient> {
+    let is_frequent = matches!(
+        input.event,
+        HookEvent::Seen | HookEvent::ToolBatch { .. } | HookEvent::OwnToolDone(_) | HookEvent::ModelAnswered
+    );
+    let need = if is_frequent { Need::Event } else { Need::Grant };
+    match Caller::look() {
+        Some(caller) => caller.proven_client(need).map(Some).map_err(NotTheClient::Unproven),
+        None => Ok(process::client_of_hook()),
+    }
+}
+
+/// Records and grants nothing. The log is bounded, so an agent that tries again and again fills no disk.
+fn refuse(input: &HookInput, paths: &Paths, doubt: NotTheClient) -> ExitCode {
+    log::line(
+        &paths.log_file(),
+        &format!("{} {}: not from the session's client: {doubt}", input.event_name, input.session_id),
+    );
+    let input = slash::read_prompt(input.clone());
+    if let HookEvent::Command { .. } | HookEvent::Commands { .. } = input.event {
+        let product = input.host.capabilities().product;
+        let text = format!(
+            "steadfast: this command does not come from {product} ({doubt})\nhint: type it in the session, or in a terminal of your own"
+        );
+        print_reply(&input, &HookReply { block: Some(text), ..HookReply::default() });
+    }
+    ExitCode::SUCCESS
 }
 
 /// Whether a goal waits longer than a client is sure to live, or its client has no hook that waits, or leaves.
@@ -134,13 +175,13 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
     (adapter(host).read_hook)(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
 }
 
-fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
+fn rewake(input: &HookInput, paths: &Paths, client: Option<ProcessId>) -> ExitCode {
     let look = |store: &mut Store, goal: &Goal| {
         if let Err(error) = waiting::look(paths, store, goal) {
             log::line(&paths.log_file(), &format!("rewake {}: {error}", input.session_id));
         }
     };
-    let woken = hook::rewake(input, paths, &look);
+    let woken = hook::rewake(input, paths, client, &look);
     outbox::start_if_news(paths);
     match woken {
         Ok(Some(prompt)) => {
@@ -185,12 +226,10 @@ fn context<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
         project_dir: Some(input.project_dir.clone()).filter(|path| !path.is_empty()),
         transcript: input.transcript.clone(),
     };
-    // A slash command is typed by the user. An agent that pipes such an event into this process gets the rights of its shell.
-    let forged = process::is_inside_agent() && !process::is_started_by_client();
-    let actor = if forged { Actor::Worker } else { Actor::User };
     CommandContext {
         paths,
-        origin: Origin { actor, place: hook::typed::PLACE },
+        // The user typed it: `client_of` has proven that the client sent it.
+        origin: Origin { actor: Actor::User, place: hook::typed::PLACE },
         place: Some(place),
         directory: input.project_dir.clone().into(),
         now: clock::now(),

@@ -26,7 +26,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
     let context = RunContext::new(db, RunKind::Loop, json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
-    let actor = super::caller();
+    let actor = super::person::caller(&context.paths);
     super::goal::refuse_agents_checks(actor, &arguments.verify, "the user can start it in their own terminal")?;
     let needs_judge = context.paths.config.goal.completion == Completion::Evaluator;
     if needs_judge && arguments.verify.is_empty() && !arguments.sign_off {

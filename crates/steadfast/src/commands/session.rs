@@ -15,6 +15,7 @@ use steadfast_store::{Db, Session, SessionActivity, Store};
 use steadfast_system::paths::Paths;
 
 use crate::cli::session::{SessionVerb, WhichSession};
+use crate::commands::person::Sight;
 use crate::error::{CliError, code};
 use crate::output::CommandResult;
 use list::Directories;
@@ -62,6 +63,12 @@ impl SessionContext {
 
     /// The session with this id or prefix; without one, the agent's own or the only live one.
     fn session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, CliError> {
+        let id = self.find_session(db, which)?;
+        Sight::of_memory(&self.paths, db)?.check_memory(&id)?;
+        Ok(id)
+    }
+
+    fn find_session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, CliError> {
         match &which.id {
             Some(id) => by_prefix(db, id),
             None => match session::resolve(Some(db), None, &self.directory) {

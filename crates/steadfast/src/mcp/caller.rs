@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use steadfast_app::caller::{self, CheckError, NotTheClient};
 use steadfast_app::session;
 use steadfast_hosts::{ToolCallOrigin, adapter};
 use steadfast_model::clock::{self, Millis};
@@ -30,7 +31,22 @@ pub(super) struct ToolCaller {
     pub(super) now: Millis,
 }
 
+/// Finds the caller, and checks that the client of its session started this server. An agent may start one in its shell,
+/// with metadata and an environment of its own making.
 pub(super) fn find(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, ToolError> {
+    let hint = "use the tools that your client offers";
+    let refused = |doubt: NotTheClient| ToolError::new(format!("this tool server is not the session's: {doubt}"), hint);
+    let client = handle.client().map_err(refused)?;
+    let caller = identify(handle, call)?;
+    let checked = handle.look_up(|store| match caller::check(store.read(), &caller.session_id, client) {
+        Err(CheckError::NotTheClient(doubt)) => Err(refused(doubt)),
+        Err(CheckError::Store(error)) => Err(error.into()),
+        Ok(()) => Ok(Some(())),
+    });
+    checked.map(|_| caller)
+}
+
+fn identify(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, ToolError> {
     let (host, note) = match call {
         Some((host, ToolCallOrigin::Session { session_id, agent })) => {
             let session_id =

@@ -4,11 +4,13 @@
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use steadfast_app::action::ActionError;
+use steadfast_app::caller::NotTheClient;
 use steadfast_store::{Store, StoreError};
 use steadfast_system::paths::Paths;
+use steadfast_system::process::{Caller, Need, ProcessId};
 
 use crate::outbox::{self, Audience};
 
@@ -43,6 +45,7 @@ impl<E: Into<ActionError>> From<E> for ToolError {
 pub(super) struct StoreHandle {
     pub(super) paths: Paths,
     opened: Mutex<Option<Opened>>,
+    client: OnceLock<Result<Option<ProcessId>, NotTheClient>>,
 }
 
 struct Opened {
@@ -59,7 +62,15 @@ fn file_id(path: &Path) -> Option<FileId> {
 
 impl StoreHandle {
     pub(super) fn new(paths: &Paths) -> Self {
-        Self { paths: paths.clone(), opened: Mutex::new(None) }
+        Self { paths: paths.clone(), opened: Mutex::new(None), client: OnceLock::new() }
+    }
+
+    /// The client that started this server; `None` on systems that do not show it.
+    pub(super) fn client(&self) -> Result<Option<ProcessId>, NotTheClient> {
+        *self.client.get_or_init(|| {
+            let client = Caller::look().map(|caller| caller.proven_client(Need::Connection));
+            client.transpose().map_err(NotTheClient::Unproven)
+        })
     }
 
     /// Opens an existing store, so that hooks of this session are not the last to close it: the last close checkpoints

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::client;
+
 pub(crate) struct Env {
     root: TempDir,
 }
@@ -249,7 +251,11 @@ pub(crate) fn now() -> String {
         .replace('Z', &format!(".{:03}Z", now.subsec_millis()))
 }
 
+/// Runs a command to its end: hooks and tool servers as the client, all else as a person.
 pub(crate) fn finish(command: &mut Command, stdin: &[u8]) -> Output {
+    if client::is_of_client(command) {
+        return client::finish(command, stdin);
+    }
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A process may end without reading its input.
     let _ = child.stdin.take().unwrap().write_all(stdin);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::client;
 use crate::env::{Env, assistant, finish};
 
 #[test]
@@ -56,11 +57,17 @@ fn hooks_do_nothing_in_the_agent_of_a_run() {
             json!({"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt, "cwd": env.project()}),
         ] {
             let mut command = env.command(&["hook", host]);
-            let output = finish(command.env("STEADFAST_ATTEMPT", "/somewhere/1-1-1"), event.to_string().as_bytes());
+            command = client::below_supervisor(&command);
+            let output = client::finish(&command, event.to_string().as_bytes());
             assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "", ""), "{event}");
         }
     }
     assert!(!env.home().exists(), "nothing was noted anywhere");
+    // A repository's settings can set the variable, but not start a supervisor.
+    let start =
+        json!({"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup", "cwd": env.project()});
+    finish(env.command(&["hook", "claude"]).env("STEADFAST_ATTEMPT", "x"), start.to_string().as_bytes()).succeeds();
+    assert_eq!(env.sql("SELECT session_id FROM sessions"), [["s1"]]);
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Session memory through real hook calls on both hosts: the goal and the work of a session come back, by lineage only,
 //! escaped and within the host's cap.
 
-use std::io::Write as _;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
@@ -10,6 +8,7 @@ use steadfast_model::clock;
 use steadfast_model::memory::{Category, Finding, Findings, Importance};
 use steadfast_store::Store;
 
+use crate::client;
 use crate::env::Env;
 
 const GOAL: &str = "ship v2 <by> Friday & \"tell\" nobody\n目標は二行";
@@ -304,13 +303,14 @@ fn forty_eight_tool_calls_at_once_are_all_remembered_even_by_a_new_store() {
                         "tool_input": {"command": format!("*** Begin Patch\n*** Update File: file-{number}.rs\n@@\n-a\n+b\n*** End Patch")},
                         "tool_response": "Exit code: 0\nOutput:\nSuccess."}),
                 };
-                let mut child = env.command(&["hook", host]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-                child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+                let mut child = client::spawn(&env.command(&["hook", host]));
+                child.write(event.to_string().as_bytes());
+                child.close_stdin();
                 child
             })
             .collect();
         for hook in hooks {
-            assert!(hook.wait_with_output().unwrap().status.success());
+            hook.finish().succeeds();
         }
         assert_eq!(
             env.sql(

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::client;
 use crate::env::{Env, Output, finish};
 
 /// Keeps the store locked for writers until it is dropped.
@@ -139,7 +140,8 @@ fn a_busy_store_leaves_the_goal_alone() {
     assert_eq!(log.matches("the store is busy").count(), 3, "{log}");
 }
 
-/// Runs a script in a mount namespace of its own, with the binary as `$1` and the home as `$2`. `None` where mounting is
+/// Runs a script in a mount namespace of its own, with the binary as `$1`, the home as `$2`, and a client
+/// that runs one hook as `$CLIENT`. `None` where mounting is
 /// not allowed.
 #[expect(clippy::print_stdout, reason = "a test that does nothing says so")]
 fn with_mounts(env: &Env, script: &str, arguments: &[&str]) -> Option<Output> {
@@ -152,6 +154,7 @@ fn with_mounts(env: &Env, script: &str, arguments: &[&str]) -> Option<Output> {
             .args(arguments)
             .env("STEADFAST_HOME", env.home())
             .env("HOME", env.path("user"))
+            .env("CLIENT", client::one_shot())
             .current_dir(env.project());
         finish(&mut command, b"")
     };
@@ -175,7 +178,7 @@ fn a_full_disk_leaves_the_goal_alone() {
     let stop = json!({"hook_event_name": "Stop", "session_id": "s1", "cwd": env.project(), "background_tasks": [],
         "transcript_path": env.transcript("s1"), "stop_hook_active": false, "last_assistant_message": ""});
     let script = r#"cat /dev/zero > "$2/ballast" 2> /dev/null || true
-        printf '%s' "$3" | "$1" hook claude || code=$?
+        printf '%s' "$3" | $CLIENT "$1" hook claude || code=$?
         rm "$2/ballast""#;
     let Some(output) = with_mounts(&env, script, &[&stop.to_string()]) else { return };
     assert_eq!(output.code, 0, "{output:?}");
@@ -193,10 +196,10 @@ fn a_disk_that_is_full_at_the_moment_only_delays_the_wake_up() {
         "transcript_path": env.transcript("s1"), "stop_hook_active": false, "last_assistant_message": ""});
     // The turn has ended and the goal is due; the waker finds no room for its claim until the ballast is gone.
     let script = r#"export CLAUDE_CODE_ENTRYPOINT=cli
-         printf %s "$3" | "$1" hook claude
+         printf %s "$3" | $CLIENT "$1" hook claude
          cat /dev/zero > "$2/ballast" 2> /dev/null || true
          printf %s "$3" > "$2-input"
-         "$1" hook claude --rewake < "$2-input" & waker=$!
+         $CLIENT "$1" hook claude --rewake < "$2-input" & waker=$!
          sleep 8; kill -0 $waker
          rm "$2/ballast"
          wait $waker || code=$?"#;

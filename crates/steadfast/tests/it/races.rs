@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
+use crate::client;
 use crate::env::Env;
 
 #[test]
@@ -48,15 +49,15 @@ fn concurrent_stops_and_a_completion_give_one_history() {
     let stop = json!({"hook_event_name": "Stop", "session_id": "s1", "transcript_path": env.transcript("s1"), "cwd": env.project()});
     let hooks: Vec<_> = (0..8)
         .map(|_| {
-            let mut child =
-                env.command(&["hook", "claude"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-            std::io::Write::write_all(&mut child.stdin.take().unwrap(), stop.to_string().as_bytes()).unwrap();
+            let mut child = client::spawn(&env.command(&["hook", "claude"]));
+            child.write(stop.to_string().as_bytes());
+            child.close_stdin();
             child
         })
         .collect();
     env.goal(&["complete"]).succeeds();
     for hook in hooks {
-        assert!(hook.wait_with_output().unwrap().status.success());
+        hook.finish().succeeds();
     }
     let goal = env.status();
     assert_eq!((&goal["status"], &goal["tokens_used"]), (&json!("complete"), &json!(100)));

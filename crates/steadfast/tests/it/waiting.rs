@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::client::{self, ClientChild};
 use crate::env::{Env, Output, finish};
 
 /// One look, as the processes that wake goals make it.
@@ -39,10 +40,11 @@ fn waker(env: &Env) -> (Command, String) {
     (command, stop.to_string())
 }
 
-fn start_waker(env: &Env) -> Child {
-    let (mut command, stop) = waker(env);
-    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), stop.as_bytes()).unwrap();
+fn start_waker(env: &Env) -> ClientChild {
+    let (command, stop) = waker(env);
+    let mut child = client::spawn(&command);
+    child.write(stop.as_bytes());
+    child.close_stdin();
     child
 }
 
@@ -171,14 +173,14 @@ fn many_lookers_and_wakers_wake_the_goal_once() {
     assert_eq!(said, ["met", "not_due", "not_due", "not_due"]);
     assert_eq!(lines(&env, "runs"), 1, "one of them ran the command");
     env.stop("s1", "waiting", false);
-    let wakers: Vec<Child> = (0..4).map(|_| start_waker(&env)).collect();
+    let wakers: Vec<ClientChild> = (0..4).map(|_| start_waker(&env)).collect();
     while env.status()["status"] != "active" {
         std::thread::sleep(Duration::from_millis(20));
     }
     // The wakers that did not wake the goal end with the session.
     env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "other"}));
-    let codes: Vec<Option<i32>> = wakers.into_iter().map(|mut child| child.wait().unwrap().code()).collect();
-    assert_eq!(codes.iter().filter(|code| **code == Some(2)).count(), 1, "{codes:?}");
+    let codes: Vec<i32> = wakers.into_iter().map(|mut child| child.wait()).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 2).count(), 1, "{codes:?}");
     assert_eq!(env.event_kinds().iter().filter(|kind| *kind == "goal_woken").count(), 1);
 
     env.goal(&["wait", "--file", "runs"]).succeeds();
@@ -310,9 +312,9 @@ fn the_waker_of_the_client_looks_by_itself_and_is_not_held_up_by_a_command() {
     }
     std::fs::write(env.project().join("ready"), "").unwrap();
     end_rest(&env);
-    let woken = waker.wait_with_output().unwrap();
-    let said = String::from_utf8(woken.stderr).unwrap();
-    assert_eq!(woken.status.code(), Some(2), "{said}");
+    let woken = waker.finish();
+    let said = &woken.stderr;
+    assert_eq!(woken.code, 2, "{said}");
     assert!(said.contains("test -e ready` exited with 0.\n"), "{said}");
 
     // The user ends a wait while the command hangs.
@@ -324,5 +326,5 @@ fn the_waker_of_the_client_looks_by_itself_and_is_not_held_up_by_a_command() {
         std::thread::sleep(Duration::from_millis(20));
     }
     env.goal(&["resume"]).succeeds();
-    assert_eq!(waker.wait_with_output().unwrap().status.code(), Some(2));
+    assert_eq!(waker.finish().code, 2);
 }

@@ -1,12 +1,13 @@
 //! The background hook that wakes Claude Code's terminal interface: exactly one wake-up over any number of processes,
 //! and trouble only delays it.
 
-use std::io::{Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::io::Read as _;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::client::{self, ClientChild};
 use crate::env::{Env, finish};
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -33,47 +34,47 @@ fn hook(env: &Env, event: &str) -> Value {
     if output.stdout.is_empty() { Value::Null } else { output.json() }
 }
 
-struct Waker(Child);
+struct Waker(ClientChild);
 
 impl Waker {
     fn start(env: &Env, event: &str) -> Self {
-        let mut command = in_terminal(env, &["hook", "claude", "--rewake"]);
-        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(&input(env, event)).unwrap();
+        let mut child = client::spawn(&in_terminal(env, &["hook", "claude", "--rewake"]));
+        child.write(&input(env, event));
+        child.close_stdin();
         Self(child)
     }
 
     /// Its exit code and what it said, when it ends.
     fn end(&mut self) -> (Option<i32>, String) {
         let start = Instant::now();
-        let status = loop {
-            match self.0.try_wait().unwrap() {
-                Some(status) => break status,
+        let code = loop {
+            match self.0.try_wait() {
+                Some(code) => break code,
                 None => assert!(start.elapsed() < LIMIT, "the waker still waits"),
             }
             std::thread::sleep(Duration::from_millis(20));
         };
         let mut said = String::new();
-        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (status.code(), said)
+        self.0.take_stderr().read_to_string(&mut said).unwrap();
+        (Some(code), said)
     }
 
     fn waits(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
+        self.0.try_wait().is_none()
     }
 }
 
 impl Drop for Waker {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.0.kill();
+        self.0.wait();
     }
 }
 
 /// Waits until this process is the registered waker of the session.
 fn wait_until_registered(env: &Env, waker: &Waker) {
     let start = Instant::now();
-    while env.sql("SELECT waker_pid FROM sessions")[0][0] != waker.0.id().to_string() {
+    while env.sql("SELECT waker_pid FROM sessions")[0][0] != waker.0.pid.to_string() {
         assert!(start.elapsed() < LIMIT, "{:?}", env.sql("SELECT * FROM sessions"));
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -4,6 +4,7 @@
 
 mod announcing;
 mod basics;
+mod callers;
 mod client;
 mod codex;
 mod exactly_once;

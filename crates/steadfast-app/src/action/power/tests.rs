@@ -180,7 +180,7 @@ fn another_session_of_the_same_agent_inherits_too() {
     let fork =
         Session { parent_session_id: Some(SESSION.into()), parent_link: Some(ParentLink::Fork), ..session("next") };
     // The client of the first session is a process above this one, as if its agent had started the second one.
-    let around = process::above()[0];
+    let around = process::ancestors().next().unwrap().id;
     let elsewhere = ProcessId { pid: 4_712, ..own };
     for (case, first, next, inherits) in [
         ("a fork", first(elsewhere, None), fork, true),

@@ -8,6 +8,7 @@ use steadfast_store::{EventFilter, Store};
 
 use super::{CommandContext, GoalOutput, GoalResult, find_place};
 use crate::cli::{CleanupArgs, HistoryArgs};
+use crate::commands::person::{self, Sight};
 use crate::output::CommandOutput;
 
 /// The default age of orphans to delete; a goal paused yesterday may still be wanted.
@@ -22,16 +23,22 @@ pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, argument
         return Ok(GoalOutput { output: CommandOutput { text: "no goals yet".into(), json, code: 0 }, goal: None });
     };
     let db = store.read();
+    let sight = Sight::of(context.origin.actor, db)?;
     let session = if arguments.all { None } else { Some(find_place(context, &store, flag)?.session_id) };
+    if let Some(session) = &session {
+        person::refuse_foreign_session(context.origin.actor, db, session)?;
+    }
     let mut goals = match &session {
         Some(session) => db.goal(session)?.into_iter().collect(),
         None => db.goals()?,
     };
     goals.extend(db.replaced_goals(session.as_deref())?);
+    goals.retain(|goal| sight.has(&goal.session_id));
     goals.sort_by_key(|goal: &Goal| std::cmp::Reverse(goal.created_at_ms));
     let views = goals.iter().map(|goal| context.view(db, goal, context.now)).collect::<Result<Vec<_>, _>>()?;
     let filter = session.as_deref().map_or(EventFilter::All, EventFilter::Session);
-    let events = db.events(filter, usize::MAX)?;
+    let mut events = db.events(filter, usize::MAX)?;
+    events.retain(|event| sight.has(&event.session_id));
 
     let mut lines: Vec<String> = views
         .iter()
@@ -80,7 +87,10 @@ pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> 
         }
         (action::delete_orphans(&mut store, older_than, context.now)?, "deleted")
     } else {
-        (action::orphans(store.read(), older_than, context.now)?, "orphaned")
+        let sight = Sight::of(context.origin.actor, store.read())?;
+        let mut orphans = action::orphans(store.read(), older_than, context.now)?;
+        orphans.retain(|goal| sight.has(&goal.session_id));
+        (orphans, "orphaned")
     };
     let mut lines: Vec<String> = goals
         .iter()

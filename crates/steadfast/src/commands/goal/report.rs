@@ -10,7 +10,8 @@ use steadfast_model::goal::proof::CompletedBy;
 use steadfast_model::{price, text};
 use steadfast_store::{Db, Store, StoreError};
 
-use super::{CommandContext, GoalOutput, GoalResult, find_place, open_existing, refuse_foreign_session};
+use super::{CommandContext, GoalOutput, GoalResult, find_place, open_existing};
+use crate::commands::person;
 use crate::error::CliError;
 use crate::output::CommandOutput;
 
@@ -33,18 +34,12 @@ fn find(context: &CommandContext<'_>, store: &Store, flag: Option<&str>, id: Opt
     let db = store.read();
     let Some(id) = id else {
         let place = find_place(context, store, flag)?;
-        refuse_foreign_session(context, &place)?;
+        person::refuse_foreign_session(context.origin.actor, db, &place.session_id)?;
         let newest = newest_of(db, &place.session_id)?;
         return newest.ok_or_else(|| ActionError::NoGoal(place.session_id).into());
     };
     let goal = action::find_goal_ever(db, id)?;
-    let place = action::Place {
-        session_id: goal.session_id.clone(),
-        host: goal.host,
-        project_dir: goal.project_dir.clone(),
-        transcript: None,
-    };
-    refuse_foreign_session(context, &place)?;
+    person::refuse_foreign_session(context.origin.actor, db, &goal.session_id)?;
     Ok(goal)
 }
 

@@ -8,16 +8,18 @@ use steadfast_app::{action, native, session};
 use steadfast_engine::foreground;
 use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
+use steadfast_model::goal::environment::StartEnvironment;
 use steadfast_model::goal::{self, Actor, Goal, GoalStatus, NewGoal};
 use steadfast_model::{clock, prompt, text};
 use steadfast_store::Store;
 use steadfast_system::config::Completion;
+use steadfast_system::env_vars;
 
 use super::{
     BUDGET_SPENT, CommandContext, GoalOutput, GoalResult, SessionGoal, find_place, queue, refuse_above_shared_cap,
-    refuse_foreign_session,
 };
 use crate::cli::{DoneArgs, StartArgs};
+use crate::commands::person;
 use crate::commands::runs::check_commands;
 use crate::error::{CliError, code};
 use crate::programs;
@@ -41,13 +43,17 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
         None => Store::open(&context.paths.store)?,
     };
     let place = find_place(context, &store, flag)?;
-    refuse_foreign_session(context, &place)?;
+    person::refuse_foreign_session(context.origin.actor, store.read(), &place.session_id)?;
     let judge = judge || context.paths.config.goal.completion == Completion::Evaluator;
     let new = NewGoal { objective, budget, verify: arguments.verify, items, judge, sign_off };
     if arguments.queue {
         return queue::enqueue(context, &mut store, &place, new);
     }
     let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
+    if !goal.verify.is_empty() {
+        let environment = StartEnvironment::of(env_vars::all());
+        store.write(|db| db.keep_environment(&goal.goal_id, &environment))?;
+    }
     let view = context.view(store.read(), &goal, context.now)?;
     let text = started_text(&goal, &view);
     Ok(GoalOutput::new(&view, goal, text))

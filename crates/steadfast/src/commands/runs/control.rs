@@ -4,10 +4,11 @@
 use std::time::{Duration, Instant};
 
 use steadfast_app::action::{self, ActionError};
+use steadfast_app::caller;
 use steadfast_engine::publish::KILLED_IN_REGISTRY;
 use steadfast_engine::{dispatcher, files, goal_link};
 use steadfast_model::clock;
-use steadfast_model::goal::change;
+use steadfast_model::goal::{Actor, change};
 use steadfast_model::limit::Axis;
 use steadfast_model::run::{RunStatus, Stopping};
 use steadfast_store::{Origin, RunRow, Store, StoreError};
@@ -15,7 +16,7 @@ use steadfast_store::{Origin, RunRow, Store, StoreError};
 use super::starting::{How, launch};
 use super::{RunContext, driving, nested, preflight, stored, view};
 use crate::cli::ResumeArgs;
-use crate::commands;
+use crate::commands::person;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
@@ -101,7 +102,7 @@ fn end_if_orphaned(context: &RunContext, run_id: &str) -> Result<(), CliError> {
 }
 
 pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandResult {
-    if commands::caller().is_agent() {
+    if person::caller(&context.paths).is_agent() {
         // An agent must not resume a run that the user marked killed in the registry.
         apply_registry_kills(context);
     }
@@ -176,8 +177,8 @@ fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Resu
 /// Refuses an agent that resumes a run with other limits, or one that was stopped on purpose. Any caller may resume a run
 /// that crashed. The attempt is recorded in the history of the run's goal.
 pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -> Result<(), CliError> {
-    let actor = commands::caller();
-    if !actor.is_agent() {
+    let actor = Actor::Worker;
+    if !caller::is_inside_agent(Some(store.read()))? {
         return Ok(());
     }
     let session = goal_link::session_of(row);

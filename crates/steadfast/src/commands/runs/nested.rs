@@ -1,7 +1,7 @@
 //! Runs that agents start. One needs a live goal that is not paused, or the run that its agent works for; it gets what is
 //! left of their limits, and what it spends counts to them.
 
-use steadfast_app::session;
+use steadfast_app::caller;
 use steadfast_engine::{goal_link, nesting};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Goal, GoalStatus};
@@ -11,7 +11,7 @@ use steadfast_model::run::{RunStatus, machine};
 use steadfast_store::{Db, Nesting, RunRow, Store};
 
 use super::RunContext;
-use crate::commands;
+use crate::commands::person;
 use crate::error::{CliError, code};
 
 /// What a run that an agent starts counts to, and what is left for it.
@@ -30,7 +30,7 @@ impl Above {
 /// Finds what a new or resumed run counts to; `None` for the user, whose runs count to nothing else. An agent without a
 /// goal that moves is refused.
 pub(super) fn above(context: &RunContext) -> Result<Option<Above>, CliError> {
-    if !commands::caller().is_agent() {
+    if !person::caller(&context.paths).is_agent() {
         return Ok(None);
     }
     let Some(store) = context.existing_store()? else { return Err(refused("its session has no goal")) };
@@ -46,10 +46,9 @@ pub(super) fn above(context: &RunContext) -> Result<Option<Above>, CliError> {
 }
 
 fn below_session(context: &RunContext, db: Db<'_>) -> Result<Above, CliError> {
-    let session_id = session::resolve(Some(db), None, &context.project);
-    let goal = match session_id {
-        Ok(session_id) => db.goal(&session_id)?,
-        Err(_) => None,
+    let goal = match caller::own_sessions(db)?.first() {
+        Some(own) => db.goal(own)?,
+        None => None,
     };
     let goal = goal.filter(|goal| goal.status.is_live()).ok_or_else(|| refused("its session has no live goal"))?;
     require_active(&goal)?;

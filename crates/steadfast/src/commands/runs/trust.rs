@@ -10,9 +10,9 @@ use steadfast_engine::plan::{DefinitionOrigin, Planned, UsedDefinition};
 use steadfast_model::run::{AgentKind, Plan, RunKind};
 use steadfast_model::text;
 use steadfast_system::config::AgentsConfig;
-use steadfast_system::process;
 
 use super::RunContext;
+use crate::commands::person;
 use crate::error::{CliError, code};
 use crate::output;
 
@@ -64,7 +64,7 @@ fn allow(context: &RunContext, shadowing: &[&UsedDefinition], is_given: bool) ->
         return Err(CliError::new(code::WRONG_STATE, refusal(used, is_known), hint));
     }
     if is_given {
-        if process::is_inside_agent() {
+        if person::caller(&context.paths).is_agent() {
             let hint = "run it in your own terminal";
             return Err(CliError::new(code::WRONG_STATE, "an agent may not trust commands", hint));
         }

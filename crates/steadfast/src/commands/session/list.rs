@@ -11,6 +11,7 @@ use steadfast_system::project;
 
 use super::{SessionContext, age, by_prefix, category, not_found, project_name};
 use crate::cli::session::SearchArgs;
+use crate::commands::person::Sight;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
@@ -21,7 +22,9 @@ pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> Command
         output::note("note: no sessions yet");
         return Ok(CommandOutput { text: String::new(), json: json!({"sessions": [], "left_out": 0}), code: 0 });
     };
-    let known = store.read().known_sessions()?;
+    let sight = Sight::of_memory(&context.paths, store.read())?;
+    let mut known = store.read().known_sessions()?;
+    known.retain(|known| sight.has(&known.session_id));
     let ids: Vec<String> = known.iter().map(|known| known.session_id.clone()).collect();
     let everywhere = known.len();
     let mut here = Directories::new(&context.directory);
@@ -126,12 +129,19 @@ pub(super) fn search(context: &SessionContext, arguments: &SearchArgs) -> Comman
 fn find(db: Db<'_>, context: &SessionContext, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, CliError> {
     let session = arguments.session.as_deref().map(|id| by_prefix(db, id)).transpose()?;
     let project = arguments.project.as_deref().map(|named| directories_of(db, context, named)).transpose()?;
-    let scope = match (&session, &project) {
-        (Some(id), _) => Scope::Lineage(id),
-        (None, Some(directories)) => Scope::Project(directories),
-        (None, None) => Scope::All,
+    let sight = Sight::of_memory(&context.paths, db)?;
+    let scope = match (&session, &project, sight.own()) {
+        (Some(id), ..) => Scope::Lineage(id),
+        (None, Some(directories), _) => Scope::Project(directories),
+        (None, None, None) => Scope::All,
+        (None, None, Some(own)) => Scope::Lineage(own),
     };
-    Ok(db.search(query, scope, category(arguments.category.as_deref()), arguments.limit)?)
+    if let Scope::Lineage(id) = scope {
+        sight.check_memory(id)?;
+    }
+    let mut hits = db.search(query, scope, category(arguments.category.as_deref()), arguments.limit)?;
+    hits.retain(|hit| sight.has(&hit.event.session_id));
+    Ok(hits)
 }
 
 /// The stored directories of a project, which the user gave as a path or a name.

@@ -45,7 +45,7 @@ fn a_goal_is_created_read_and_completed() {
 #[test]
 fn an_iteration_of_a_run_has_no_goal_of_its_own() {
     let world = World::new();
-    let mut server = world.server_with(&[("STEADFAST_ATTEMPT", "/somewhere/1-1-1")]);
+    let mut server = world.server_below_supervisor();
     let text = server.refused("s1", "create_goal", &json!({"objective": "mine"}));
     assert!(text.contains("is an iteration of a run"), "{text}");
     assert_eq!(server.call("s1", "get_goal", &json!({})), json!({"goal": null}));

@@ -49,7 +49,7 @@ fn a_late_note_is_waited_for() {
 #[test]
 fn without_a_note_the_clients_own_file_comes_before_the_environment() {
     let world = World::new();
-    let file = world.path(&format!("claude/sessions/{}.json", std::process::id()));
+    let file = world.path(&format!("claude/sessions/{}.json", world.client_pid()));
     let mut server = world.server_with(&[("CLAUDE_CODE_SESSION_ID", "from-environment")]);
     fs_err::write(&file, r#"{"pid": 1, "sessionId": "from-file", "cwd": "/"}"#).unwrap();
     let answer = server.call_with_id("create_goal", &json!({"objective": "x"}), None);

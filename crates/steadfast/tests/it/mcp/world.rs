@@ -1,8 +1,8 @@
 //! A private home, a server process in it, and the hook notes of a real client.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -13,6 +13,8 @@ use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::host::Host;
 use steadfast_store::{Db, EventFilter, Origin, Session, Store, ToolCall};
 use steadfast_system::env_vars;
+
+use crate::client::{self, ClientChild};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 pub(super) const USER: Origin = Origin { actor: Actor::User, place: "test" };
@@ -102,7 +104,11 @@ impl World {
     }
 
     pub(super) fn server_with(&self, variables: &[(&str, &str)]) -> Server<'_> {
-        let mut server = self.silent_server_with(variables);
+        self.initialized(self.silent_server_with(variables))
+    }
+
+    #[expect(clippy::unused_self, reason = "reads like the other steps of a story")]
+    fn initialized<'w>(&'w self, mut server: Server<'w>) -> Server<'w> {
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {"roots": {}, "elicitation": {}},
@@ -113,9 +119,24 @@ impl World {
         server
     }
 
+    /// The process of the client that starts the servers.
+    pub(super) fn client_pid(&self) -> u32 {
+        client::pid_of(&self.command(&[]))
+    }
+
+    /// A server of a client that a run started.
+    pub(super) fn server_below_supervisor(&self) -> Server<'_> {
+        self.initialized(self.silent_server(&client::below_supervisor(&self.command(&[]))))
+    }
+
     /// A server before the handshake.
     pub(super) fn silent_server_with(&self, variables: &[(&str, &str)]) -> Server<'_> {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        self.silent_server(&self.command(variables))
+    }
+
+    fn command(&self, variables: &[(&str, &str)]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command
             .arg("mcp")
             .current_dir(self.path("project"))
             .env_clear()
@@ -124,13 +145,13 @@ impl World {
             .env("STEADFAST_HOME", self.home.path())
             .env("STEADFAST_NO_WATCH", "1")
             .env("CLAUDE_CONFIG_DIR", self.path("claude"))
-            .envs(variables.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
+            .envs(variables.iter().copied());
+        command
+    }
+
+    fn silent_server(&self, command: &Command) -> Server<'_> {
+        let mut child = client::spawn(command);
+        let stdout = BufReader::new(child.take_stdout());
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
@@ -139,14 +160,13 @@ impl World {
                 }
             }
         });
-        Server { world: self, stdin: child.stdin.take(), child, lines, next_id: 0, hello: Value::Null }
+        Server { world: self, child, lines, next_id: 0, hello: Value::Null }
     }
 }
 
 pub(super) struct Server<'w> {
     world: &'w World,
-    child: Child,
-    stdin: Option<ChildStdin>,
+    child: ClientChild,
     lines: Receiver<String>,
     next_id: i64,
     pub(super) hello: Value,
@@ -154,10 +174,7 @@ pub(super) struct Server<'w> {
 
 impl Server<'_> {
     pub(super) fn send_line(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(line.as_bytes()).unwrap();
-        stdin.write_all(b"\n").unwrap();
-        stdin.flush().unwrap();
+        self.child.write(format!("{line}\n").as_bytes());
     }
 
     pub(super) fn send(&mut self, message: &Value) {
@@ -216,22 +233,22 @@ impl Server<'_> {
     }
 
     pub(super) fn close_stdin(&mut self) {
-        self.stdin = None;
+        self.child.close_stdin();
     }
 
     /// Closes stdin and waits for the process to end.
-    pub(super) fn end(&mut self) -> (ExitStatus, String) {
+    pub(super) fn end(&mut self) -> (i32, String) {
         self.close_stdin();
-        let status = self.child.wait().unwrap();
-        let stderr = std::io::read_to_string(self.child.stderr.take().unwrap()).unwrap();
-        (status, stderr)
+        let code = self.child.wait();
+        let stderr = std::io::read_to_string(self.child.take_stderr()).unwrap();
+        (code, stderr)
     }
 }
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
+        self.child.wait();
     }
 }
 
