@@ -163,6 +163,8 @@ const SERVERS: &[Cheat] = &[
 
 struct World {
     env: Env,
+    /// As it must stay, also while a process in the background still tries.
+    before: Vec<Vec<Vec<String>>>,
 }
 
 impl World {
@@ -185,7 +187,9 @@ impl World {
         env.start(&["x", "--budget", "1000", "--verify", "mycheck"]);
         env.goal(&["pause"]).succeeds();
         fs::create_dir(env.path("t")).unwrap();
-        Self { env }
+        let mut world = Self { env, before: Vec::new() };
+        world.before = world.state();
+        world
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -195,11 +199,12 @@ impl World {
     /// What nothing may change.
     fn state(&self) -> Vec<Vec<Vec<String>>> {
         [
-            "SELECT session_id, goal_id, objective, status, paused_reason, token_budget, last_verdict FROM goals ORDER BY 1",
+            "SELECT session_id, goal_id, objective, status, paused_reason, token_budget FROM goals ORDER BY 1",
             "SELECT session_id, host_pid, ended_at_ms, last_prompt_ms, turn_since_ms, waker_pid FROM sessions ORDER BY 1",
             "SELECT tool_use_id FROM tool_calls",
             "SELECT text FROM session_events ORDER BY id",
             "SELECT goal_id FROM verifications",
+            "SELECT kind FROM goal_events WHERE kind LIKE '%verdict%'",
         ]
         .map(|sql| self.env.sql(sql))
         .into()
@@ -207,7 +212,6 @@ impl World {
 
     /// The agent's shell.
     fn cheat(&self, cheat: &Cheat, variables: &[(&str, String)]) -> Output {
-        let before = self.state();
         let mut shell: Command = self.env.command(&[]);
         shell
             .env("S", env!("CARGO_BIN_EXE_steadfast"))
@@ -216,7 +220,7 @@ impl World {
             .env("SCRIPT", client::SCRIPT)
             .envs(variables.iter().map(|(name, value)| (name, value)));
         let output = client::shell(&shell, cheat.script);
-        assert_eq!(self.state(), before, "{}: {output:?}", cheat.name);
+        assert_eq!(self.state(), self.before, "{}: {output:?}", cheat.name);
         output
     }
 
@@ -377,7 +381,7 @@ fn checks_run_with_the_environment_of_the_goals_start() {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let verify =
         |path: &str| crate::env::finish(env.command(&["goal", "verify", "--session", "s1"]).env("PATH", path), b"");
-    verify(&path).fails_with(3, "verification failed");
+    verify(&path).fails_with(6, "verification failed");
     fs::write(bin.join("mycheck"), "#!/bin/sh\ntest -z \"$BASH_ENV$LD_PRELOAD\"\n").unwrap();
     env.goal(&["abandon"]).succeeds();
     let mut start = env.command(&["goal", "start", "y", "--verify", "mycheck", "--session", "s1"]);
