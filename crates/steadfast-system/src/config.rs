@@ -10,6 +10,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use steadfast_model::limit::{Axis, Cap, Limits, Period};
 use strum::IntoEnumIterator as _;
+
+use crate::bounded;
 use toml::de::DeTable;
 
 use steadfast_model::host::Host;
@@ -238,7 +240,7 @@ pub enum ConfigError {
 impl ConfigError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Read(_) => "make the file readable",
+            Self::Read(_) => "make it a readable text file",
             Self::Invalid { .. } => "fix that line; `steadfast doctor` checks the file",
         }
     }
@@ -266,11 +268,8 @@ impl Config {
 }
 
 fn read(path: &Path) -> std::io::Result<Option<String>> {
-    match fs_err::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    const MOST: u64 = 1024 * 1024;
+    bounded::text_if_exists(path, MOST)
 }
 
 fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {

@@ -12,6 +12,7 @@ pub(crate) mod session;
 pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
+mod stdin;
 pub(crate) mod usage;
 pub(crate) mod watch;
 

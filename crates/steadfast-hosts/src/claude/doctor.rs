@@ -5,8 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::files;
+use super::files::SMALL;
 use crate::doctor::{DoctorCheck, fail, ok, warn};
-use steadfast_system::env_vars;
+use steadfast_system::{bounded, env_vars};
 
 pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
     let config_dirs = files::config_dirs();
@@ -24,7 +25,7 @@ pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
 
 /// The cap in the user's settings; 0 lifts it.
 fn cap_in_settings(config_dir: &Path) -> Option<i64> {
-    let text = fs_err::read_to_string(config_dir.join("settings.json")).ok()?;
+    let text = bounded::text(&config_dir.join("settings.json"), SMALL).ok()?;
     let settings: Value = serde_json::from_str(&text).ok()?;
     settings["env"][env_vars::STOP_HOOK_BLOCK_CAP].as_str()?.parse().ok()
 }
@@ -32,10 +33,9 @@ fn cap_in_settings(config_dir: &Path) -> Option<i64> {
 fn settings(config_dir: &Path) -> Vec<DoctorCheck> {
     let read = |name: &str| -> Result<Option<Value>, String> {
         let path = config_dir.join(name);
-        match fs_err::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.to_string()),
+        match bounded::text_if_exists(&path, SMALL).map_err(|error| error.to_string())? {
+            Some(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
+            None => Ok(None),
         }
     };
     let mut checks = Vec::new();

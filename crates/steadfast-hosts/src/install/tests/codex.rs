@@ -212,9 +212,9 @@ fn the_trust_that_codex_notes_is_seen_and_goes_with_us() {
     world.write("codex/hooks.json", r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"mine"}]}]}}"#);
     let before = world.tree();
     world.install_codex();
-    assert_eq!(world.trust(), [HookTrust::Untrusted; 11]);
+    assert_eq!(world.trust(), [HookTrust::Untrusted; 12]);
     world.trust_all();
-    assert_eq!(world.trust(), [HookTrust::Trusted; 11]);
+    assert_eq!(world.trust(), [HookTrust::Trusted; 12]);
     let trusted = world.read("codex/config.toml");
     assert!(
         world
@@ -270,7 +270,7 @@ fn changed_disabled_and_switched_off_hooks_are_told_apart() {
     world.write("codex/config.toml", &text);
     let moved = world.plan_codex_with(|request, _| request.lasting_program = Path::new("/usr/bin/steadfast")).unwrap();
     moved.apply().unwrap();
-    assert_eq!(world.trust(), [HookTrust::Changed; 11], "another command needs another review");
+    assert_eq!(world.trust(), [HookTrust::Changed; 12], "another command needs another review");
 }
 
 #[test]
