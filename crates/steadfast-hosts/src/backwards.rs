@@ -5,6 +5,8 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use steadfast_system::bounded;
+
 /// The most bytes that are read: a few milliseconds, and more than fits into most contexts.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 /// Fits into a processor's cache.
@@ -17,7 +19,7 @@ pub(super) fn read(
     end: Option<u64>,
     mut line: impl FnMut(&[u8], u64) -> ControlFlow<()>,
 ) -> std::io::Result<()> {
-    let mut file = fs_err::File::open(path)?;
+    let mut file = bounded::open(path)?;
     let size = file.metadata()?.len();
     let mut from = end.map_or(size, |end| end.min(size));
     let lowest = from.saturating_sub(MOST_BYTES);

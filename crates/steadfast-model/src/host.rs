@@ -170,8 +170,8 @@ const CODEX: Capabilities = Capabilities {
     session_variables: &["CODEX_SESSION_ID", "CODEX_THREAD_ID"],
     proves_evaluator: true,
     evaluator_agent: "goal-evaluator",
-    // The second version of the tool has another name for the same choice.
-    evaluator_start: "spawn_agent with agent_type \"goal-evaluator\" and fork_context false, or fork_turns \"none\" where it asks for that; then wait for it",
+    // With the history of the worker it would not be the evaluator. Which of the two names the tool has depends on the model.
+    evaluator_start: "spawn_agent: agent_type \"goal-evaluator\", fork_context false or fork_turns \"none\"",
     can_wake: false,
     wakes_from_outside: true,
     continues_closed_sessions: true,

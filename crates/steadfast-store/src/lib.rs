@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior};
 
-use steadfast_system::paths;
+use steadfast_system::{bounded, paths};
 
 pub use codex_goals::codex_goal;
 pub use error::StoreError;
@@ -249,6 +249,10 @@ impl Store {
 /// Opens the database of another program without writing to it. A reader of a WAL database creates the files of the
 /// log and leaves them behind. Without such files no process has it open, and SQLite can treat it as immutable.
 fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
+    // SQLite would wait for a writer of a pipe.
+    if fs_err::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(StoreError::CannotOpen { path: path.to_owned(), message: "not a file".to_owned() });
+    }
     let in_use = ["-wal", "-journal"].iter().any(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -311,7 +315,7 @@ fn create_if_missing(path: &Path) -> Result<(), StoreError> {
         paths::create_private_dir(directory).map_err(cannot)?;
         refuse_network_file_system(directory)?;
     }
-    paths::append_to_private_file(path).map(|_| ()).map_err(cannot)
+    bounded::append(path).map(|_| ()).map_err(cannot)
 }
 
 #[cfg(target_os = "linux")]

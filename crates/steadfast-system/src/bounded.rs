@@ -1,7 +1,7 @@
-//! Reads untrusted files: only plain files, and never more than the caller asks for. Opening a pipe could block for
+//! Opens untrusted files: only plain files, and never reads more than the caller asks for. Opening a pipe could block for
 //! ever, and a link to an endless device has the length 0.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
@@ -17,15 +17,18 @@ pub struct Part {
     pub size: u64,
 }
 
-/// Opens a plain file to read it. The check is on the opened file, so that the path cannot change in between; opening
-/// does not block.
+/// Opens a plain file to read it.
 pub fn open(path: &Path) -> std::io::Result<fs_err::File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
+    plain(path, fs_err::OpenOptions::new().read(true))
+}
+
+/// The same; `None` if there is no such file.
+pub fn open_if_exists(path: &Path) -> std::io::Result<Option<fs_err::File>> {
+    match open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
-    Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, format!("`{}` is not a file", path.display())))
 }
 
 /// The first `most` bytes of a file.
@@ -44,7 +47,41 @@ pub fn whole(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     if part.bytes.len() as u64 <= most {
         return Ok(part.bytes);
     }
-    Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("`{}` is too large", path.display())))
+    Err(std::io::Error::new(ErrorKind::FileTooLarge, format!("`{}` is too large", path.display())))
+}
+
+/// All of a text file; `None` if there is none.
+pub fn text_if_exists(path: &Path, most: u64) -> std::io::Result<Option<String>> {
+    match text(path, most) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// All of a text file.
+pub fn text(path: &Path, most: u64) -> std::io::Result<String> {
+    let bytes = whole(path, most)?;
+    String::from_utf8(bytes)
+        .map_err(|_| std::io::Error::new(ErrorKind::InvalidData, format!("`{}` is not UTF-8", path.display())))
+}
+
+/// Opens a plain file to append to it; one that is missing is created so that only its owner can read it.
+pub fn append(path: &Path) -> std::io::Result<fs_err::File> {
+    plain(path, fs_err::OpenOptions::new().create(true).append(true).mode(0o600))
+}
+
+/// The check is on the opened file, so that the path cannot change in between; opening does not block.
+fn plain(path: &Path, options: &mut fs_err::OpenOptions) -> std::io::Result<fs_err::File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let no_file = || std::io::Error::new(ErrorKind::InvalidInput, format!("`{}` is not a file", path.display()));
+    let file = match options.custom_flags(flags).open(path) {
+        Ok(file) => file,
+        // To write to a pipe without a reader, or to a directory, is refused before anything can be checked.
+        Err(_) if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) => return Err(no_file()),
+        Err(error) => return Err(error),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(no_file()) }
 }
 
 fn part(mut file: fs_err::File, most: u64, is_end: bool) -> std::io::Result<Part> {
@@ -58,8 +95,6 @@ fn part(mut file: fs_err::File, most: u64, is_end: bool) -> std::io::Result<Part
 
 #[cfg(test)]
 mod tests {
-    use std::io::ErrorKind;
-
     use super::*;
 
     #[test]
@@ -85,6 +120,8 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
         for path in [pipe.as_path(), &link, directory.path()] {
             let error = start_of(path, 9).unwrap_err();
+            assert_eq!(error.to_string(), format!("`{}` is not a file", path.display()));
+            let error = append(path).unwrap_err();
             assert_eq!(error.to_string(), format!("`{}` is not a file", path.display()));
         }
     }

@@ -7,6 +7,7 @@ mod notify;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::bounded;
 use serde::Deserialize;
 use toml::de::DeTable;
 
@@ -228,7 +229,7 @@ pub enum ConfigError {
 impl ConfigError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Read(_) => "make the file readable",
+            Self::Read(_) => "make it a readable text file",
             Self::Invalid { .. } => "fix that line; `steadfast doctor` checks the file",
         }
     }
@@ -261,11 +262,8 @@ impl Config {
 }
 
 fn read(path: &Path) -> std::io::Result<Option<String>> {
-    match fs_err::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    const MOST: u64 = 1024 * 1024;
+    bounded::text_if_exists(path, MOST)
 }
 
 fn invalid(path: &Path, text: &str, at: usize, message: &str) -> ConfigError {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::paths;
+use crate::{bounded, paths};
 use steadfast_model::{clock, text};
 
 const MAX_BYTES: u64 = 256 * 1024;
@@ -21,5 +21,5 @@ fn append(file: &Path, message: &str) -> std::io::Result<()> {
         fs_err::rename(file, file.with_extension("log.old"))?;
     }
     let message = text::cut(&text::printable(message).replace('\n', " | "), 2_000);
-    writeln!(paths::append_to_private_file(file)?, "{} {message}", clock::to_rfc3339(clock::now()))
+    writeln!(bounded::append(file)?, "{} {message}", clock::to_rfc3339(clock::now()))
 }

@@ -4,7 +4,6 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
-use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 use crate::config::{Config, ConfigError};
 use crate::env_vars;
@@ -92,11 +91,6 @@ pub fn create_private_dir(path: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
         std::io::Error::new(error.kind(), format!("cannot create the directory `{}`: {error}", path.display()))
     })
-}
-
-/// Opens a file to append to it; one that is missing is created so that only its owner can read it.
-pub fn append_to_private_file(path: &Path) -> std::io::Result<fs_err::File> {
-    fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use crate::paths;
 use crate::process::ProcessId;
+use crate::{bounded, paths};
 
 /// How long to wait for processes that only test the lock.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -66,7 +66,7 @@ impl WatchLock {
 
 /// Whether `steadfast watch` works for this home. Opens one file and creates none.
 pub fn is_held(home: &Path) -> bool {
-    let Ok(file) = File::open(path(home)) else { return false };
+    let Ok(file) = bounded::open(&path(home)) else { return false };
     // A shared lock does not disturb other processes that test it.
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
@@ -77,7 +77,7 @@ pub fn holder(home: &Path) -> Option<ProcessId> {
         return None;
     }
     let mut text = String::new();
-    File::open(path(home)).ok()?.take(100).read_to_string(&mut text).ok()?;
+    bounded::open(&path(home)).ok()?.take(100).read_to_string(&mut text).ok()?;
     let mut numbers = text.split_whitespace().map(str::parse);
     Some(ProcessId { pid: numbers.next()?.ok()?, started: numbers.next()?.ok()? })
 }

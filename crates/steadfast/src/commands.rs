@@ -14,6 +14,7 @@ mod settings;
 pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
+mod stdin;
 pub(crate) mod usage;
 pub(crate) mod watch;
 

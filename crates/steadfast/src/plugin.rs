@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use steadfast_hosts::install::shell_word;
+use steadfast_system::bounded;
 
 use crate::programs;
 
@@ -63,7 +64,7 @@ pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
 
 /// Whether the plugin that `setup` wrote below the home has the hooks of this version; `None` if it wrote none.
 pub(crate) fn is_current(home: &Path) -> Option<bool> {
-    let installed = fs_err::read_to_string(home.join("claude/plugin/hooks/hooks.json")).ok()?;
+    let installed = bounded::text(&home.join("claude/plugin/hooks/hooks.json"), 1024 * 1024).ok()?;
     let (_, ours) = FILES.iter().find(|(path, _)| *path == "hooks/hooks.json")?;
     // The program may be in another place.
     let shape = |text: &str| -> Vec<String> {

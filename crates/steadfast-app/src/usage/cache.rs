@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::collect::Details;
 use super::summary::Summary;
 use steadfast_model::text::checksum;
-use steadfast_system::paths;
+use steadfast_system::{bounded, paths};
 
 /// Change it whenever the stored types, or the way transcripts are read, change.
 const MAGIC: [u8; 8] = *b"sf-use04";
@@ -41,7 +41,7 @@ pub(super) struct Cache {
 
 impl Cache {
     pub(super) fn open(path: &Path) -> Option<Self> {
-        let mut file = fs_err::File::open(path).ok()?;
+        let mut file = bounded::open(path).ok()?;
         let mut bytes = [0; HEADER_BYTES];
         file.read_exact(&mut bytes).ok()?;
         let header: Header = postcard::from_bytes(&bytes).ok()?;

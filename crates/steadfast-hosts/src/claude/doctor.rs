@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::files;
+use super::files::SMALL;
 use crate::doctor::{DoctorCheck, fail, ok, warn};
 use steadfast_model::text;
-use steadfast_system::env_vars;
+use steadfast_system::{bounded, env_vars};
 
 pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
     let config_dirs = files::config_dirs();
@@ -28,7 +29,7 @@ pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
 fn project_settings() -> Option<DoctorCheck> {
     let found = ["settings.json", "settings.local.json"].iter().find_map(|name| {
         let file = Path::new(".claude").join(name);
-        let settings: Value = serde_json::from_str(&fs_err::read_to_string(&file).ok()?).ok()?;
+        let settings: Value = serde_json::from_str(&bounded::text(&file, SMALL).ok()?).ok()?;
         let name = settings["env"].as_object()?.keys().find(|name| name.starts_with("STEADFAST_"))?.clone();
         Some(format!("{} sets {}, which is ignored", file.display(), text::headline(&name, 60)))
     })?;
@@ -37,7 +38,7 @@ fn project_settings() -> Option<DoctorCheck> {
 
 /// The cap in the user's settings; 0 lifts it.
 fn cap_in_settings(config_dir: &Path) -> Option<i64> {
-    let text = fs_err::read_to_string(config_dir.join("settings.json")).ok()?;
+    let text = bounded::text(&config_dir.join("settings.json"), SMALL).ok()?;
     let settings: Value = serde_json::from_str(&text).ok()?;
     settings["env"][env_vars::STOP_HOOK_BLOCK_CAP].as_str()?.parse().ok()
 }
@@ -45,10 +46,9 @@ fn cap_in_settings(config_dir: &Path) -> Option<i64> {
 fn settings(config_dir: &Path) -> Vec<DoctorCheck> {
     let read = |name: &str| -> Result<Option<Value>, String> {
         let path = config_dir.join(name);
-        match fs_err::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.to_string()),
+        match bounded::text_if_exists(&path, SMALL).map_err(|error| error.to_string())? {
+            Some(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
+            None => Ok(None),
         }
     };
     let mut checks = Vec::new();

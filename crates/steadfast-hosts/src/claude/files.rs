@@ -9,6 +9,9 @@ use crate::tree::{self, Owner};
 use steadfast_model::hook::acceptable_id;
 use steadfast_system::{bounded, env_vars};
 
+/// The longest note or settings file that is read.
+pub(super) const SMALL: u64 = 16 * 1024 * 1024;
+
 /// `$CLAUDE_CONFIG_DIR`, several separated by commas, else `~/.claude`.
 pub(crate) fn config_dirs() -> Vec<PathBuf> {
     match env_vars::text(env_vars::CLAUDE_CONFIG_DIR) {
@@ -24,7 +27,7 @@ pub(crate) fn below_config_dirs(name: &str) -> Vec<PathBuf> {
 /// The session that a client process runs now. The client's own record follows `/clear` and `--continue`.
 pub(crate) fn session_of_client(pid: i32) -> Option<String> {
     config_dirs().iter().find_map(|config_dir| {
-        let note = fs_err::read(config_dir.join("sessions").join(format!("{pid}.json"))).ok()?;
+        let note = bounded::whole(&config_dir.join("sessions").join(format!("{pid}.json")), SMALL).ok()?;
         let note: Value = serde_json::from_slice(&note).ok()?;
         note["sessionId"].as_str().map(str::to_owned)
     })
@@ -42,7 +45,7 @@ pub(crate) fn login_settings() -> Option<String> {
         "forceLoginOrgUUID",
     ];
     let file = config_dirs().first()?.join("settings.json");
-    let settings: Map<String, Value> = serde_json::from_slice(&fs_err::read(file).ok()?).ok()?;
+    let settings: Map<String, Value> = serde_json::from_slice(&bounded::whole(&file, SMALL).ok()?).ok()?;
     let needed: Map<String, Value> = settings.into_iter().filter(|(name, _)| NEEDED.contains(&name.as_str())).collect();
     (!needed.is_empty()).then(|| Value::Object(needed).to_string())
 }
@@ -65,8 +68,7 @@ pub(crate) fn subagent_files(transcript: &Path) -> SubagentFiles {
 
 /// The kind of a subagent, from the note that the client writes beside its file when it starts it.
 pub(crate) fn agent_type(transcript: &Path) -> Option<String> {
-    const LONGEST: u64 = 64 * 1024;
-    let note = bounded::whole(&transcript.with_extension("meta.json"), LONGEST).ok()?;
+    let note = bounded::whole(&transcript.with_extension("meta.json"), SMALL).ok()?;
     let note: Value = serde_json::from_slice(&note).ok()?;
     note["agentType"].as_str().filter(|kind| acceptable_id(kind)).map(str::to_owned)
 }

@@ -20,6 +20,7 @@ use crate::{backwards, lines};
 use steadfast_model::clock;
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tier, Tokens};
+use steadfast_system::bounded;
 
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let usage_key = memmem::Finder::new(br#""usage""#);
@@ -78,7 +79,7 @@ pub fn forked_from(path: &Path) -> Option<String> {
     const LINES_READ: usize = 20;
     // More than these lines of any file; one endless line is not read.
     const BYTES_READ: u64 = 4 * 1024 * 1024;
-    let file = BufReader::new(fs_err::File::open(path).ok()?.take(BYTES_READ));
+    let file = BufReader::new(bounded::open(path).ok()?.take(BYTES_READ));
     let lines = file.split(b'\n').take(LINES_READ).map_while(Result::ok);
     let mut parents = lines.filter_map(|line| {
         let line: Value = serde_json::from_slice(&line).ok()?;

@@ -12,7 +12,7 @@ pub(super) mod wire;
 pub(crate) use context::holds;
 pub(crate) use turn::{last_model, turn_runs};
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use memchr::memmem;
@@ -25,6 +25,7 @@ use crate::lines;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tier, UsageLimit};
+use steadfast_system::bounded;
 
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     read_with(path, from, calls::note)
@@ -79,8 +80,10 @@ pub fn is_model_output(line: &Value) -> bool {
 }
 
 fn first_line(path: &Path) -> Option<Value> {
+    // Far more than any first line has, with all instructions in it.
+    const LONGEST: u64 = 16 * 1024 * 1024;
     let mut line = Vec::new();
-    BufReader::new(fs_err::File::open(path).ok()?).read_until(b'\n', &mut line).ok()?;
+    BufReader::new(bounded::open(path).ok()?.take(LONGEST)).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
 }
 

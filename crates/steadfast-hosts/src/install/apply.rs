@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use steadfast_system::bounded;
 use tempfile::NamedTempFile;
 
 use super::{Access, FileChange, InstallError, InstallPlan, Report};
@@ -13,7 +14,8 @@ const MAX_LINKS: usize = 40;
 
 /// A file's text; `None` if there is no such file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, InstallError> {
-    match fs::read(path) {
+    const MOST: u64 = 16 * 1024 * 1024;
+    match bounded::whole(path, MOST) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| InstallError::broken(path, "not valid UTF-8")),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),

@@ -203,3 +203,32 @@ proptest! {
         prop_assert_eq!(summary(&reading).1, once.1);
     }
 }
+
+#[test]
+fn a_line_that_is_too_long_is_skipped_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file.jsonl");
+    let mut file = fs_err::File::create(&path).unwrap();
+    let long = LONGEST_LINE as u64 + 5;
+    std::io::Write::write_all(&mut file, b"first\n").unwrap();
+    file.seek(SeekFrom::Start(6 + long)).unwrap();
+    std::io::Write::write_all(&mut file, b"\nlast\n").unwrap();
+    let read = |from: &Position| {
+        let mut lines = Vec::new();
+        let reading = read_file(&path, from, |line, offset, _| lines.push((line.to_vec(), offset))).unwrap();
+        (lines, reading)
+    };
+    let (lines, reading) = read(&Position::default());
+    assert_eq!(lines, [(b"first\n".to_vec(), 0), (b"last\n".to_vec(), 7 + long)]);
+    assert_eq!((reading.broken_lines, reading.position.offset), (1, 12 + long));
+
+    // Without its end, it is left behind too; what is written later is read.
+    file.set_len(12 + 2 * long).unwrap();
+    let (lines, reading) = read(&reading.position);
+    assert_eq!((lines.len(), reading.broken_lines, reading.position.offset), (0, 1, 12 + 2 * long));
+    file.seek(SeekFrom::End(0)).unwrap();
+    std::io::Write::write_all(&mut file, b" its end\nnew\n").unwrap();
+    let (lines, reading) = read(&reading.position);
+    assert!(!reading.rewritten && lines.last().is_some_and(|(line, _)| line == b"new\n"), "{}", lines.len());
+    assert_eq!(end_of_file(&path).unwrap().offset, reading.position.offset);
+}

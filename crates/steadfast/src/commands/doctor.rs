@@ -13,6 +13,7 @@ use steadfast_model::clock;
 use steadfast_model::goal::GoalStatus;
 use steadfast_model::host::Capabilities;
 use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
+use steadfast_system::bounded;
 use steadfast_system::config::NotifyConfig;
 use steadfast_system::paths::Paths;
 
@@ -205,7 +206,7 @@ fn notifications(config: &NotifyConfig) -> Vec<DoctorCheck> {
 /// Failures of hooks, which the user does not see when they happen.
 fn log(paths: &Paths) -> DoctorCheck {
     let file = paths.log_file();
-    let text = fs_err::read_to_string(&file).unwrap_or_default();
+    let text = bounded::text(&file, 1024 * 1024).unwrap_or_default();
     let day_ago = clock::to_rfc3339(clock::now() - clock::DAY);
     let recent: Vec<&str> =
         text.lines().filter(|line| line.get(..20).is_some_and(|at| at > day_ago.as_str())).collect();

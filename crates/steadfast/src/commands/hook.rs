@@ -3,7 +3,6 @@
 
 mod answer;
 
-use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,7 +22,7 @@ use steadfast_system::process::{Caller, Need, ProcessId};
 use steadfast_system::{log, process};
 
 use super::goal::{self, CommandContext};
-use super::{settings, slash};
+use super::{settings, slash, stdin};
 use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
@@ -31,7 +30,7 @@ use crate::waiting;
 use crate::{output, watch};
 
 /// Far above any real event.
-const STDIN_MAX: u64 = 16 * 1024 * 1024;
+const STDIN_MAX: usize = 16 * 1024 * 1024;
 /// An `asyncRewake` hook that exits with this code wakes the model with the text on stderr.
 const WAKE: u8 = 2;
 
@@ -164,11 +163,7 @@ fn print_reply(input: &HookInput, reply: &HookReply) {
 }
 
 fn read_input(host: Host) -> Result<Option<HookInput>, String> {
-    let mut stdin = Vec::new();
-    std::io::stdin().lock().take(STDIN_MAX + 1).read_to_end(&mut stdin).map_err(|error| error.to_string())?;
-    if stdin.len() as u64 > STDIN_MAX {
-        return Err(format!("stdin has more than {STDIN_MAX} bytes"));
-    }
+    let stdin = stdin::read(STDIN_MAX).map_err(|error| error.to_string())?;
     if stdin.iter().all(u8::is_ascii_whitespace) {
         return Err("stdin is empty".to_owned());
     }

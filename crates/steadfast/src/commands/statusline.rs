@@ -1,7 +1,6 @@
 //! `steadfast statusline`: prints one line about the goal of the session that the host names on stdin. It never fails:
 //! without a goal, a store or valid input it prints nothing.
 
-use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,6 +11,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_store::{Store, StoreError};
 use steadfast_system::paths::Paths;
 
+use super::stdin;
 use crate::output;
 
 pub(crate) fn run(db: Option<&Path>, is_segment: bool) -> ExitCode {
@@ -26,8 +26,7 @@ pub(crate) fn run(db: Option<&Path>, is_segment: bool) -> ExitCode {
 }
 
 fn line(db: Option<&Path>) -> Option<String> {
-    let mut stdin = Vec::new();
-    std::io::stdin().lock().take(1024 * 1024).read_to_end(&mut stdin).ok()?;
+    let stdin = stdin::read(1024 * 1024).ok()?;
     let input: Value = serde_json::from_slice(&stdin).ok()?;
     let paths = Paths::find(db).ok()?;
     let mut store = Store::open_existing(&paths.store).ok()?;

@@ -21,7 +21,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::price::Table;
 use steadfast_model::text;
-use steadfast_system::{env_vars, paths};
+use steadfast_system::{bounded, env_vars, paths};
 
 use self::asked::Asked;
 use self::progress::Bar;
@@ -76,7 +76,7 @@ fn summaries(arguments: &UsageArgs) -> Result<Vec<(Host, Summary)>, CliError> {
         Some(host) => vec![host],
         None => Host::ALL.to_vec(),
     };
-    let load = |path: &PathBuf| Table::from_toml(&fs_err::read_to_string(path)?, path);
+    let load = |path: &PathBuf| Table::from_toml(&bounded::text(path, 16 * 1024 * 1024)?, path);
     let own_prices = arguments.prices.as_ref().map(load).transpose()?;
     let prices = own_prices.as_ref().unwrap_or_else(|| Table::shipped());
 

@@ -13,7 +13,7 @@ use steadfast_model::clock;
 use steadfast_model::limit::Used;
 use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
-use steadfast_system::log;
+use steadfast_system::{bounded, log};
 
 use super::{RunContext, background, control, driving, nested, preflight, trust, view};
 use crate::cli::AgentArgs;
@@ -184,7 +184,7 @@ pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), Cli
 pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<String>, CliError> {
     let mut parts = Vec::new();
     for path in files {
-        let bytes = fs_err::read(path)
+        let bytes = bounded::whole(path, 16 * 1024 * 1024)
             .map_err(|error| CliError::new(code::USAGE, error.to_string(), "--input takes a readable text file"))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         parts.push((name, String::from_utf8_lossy(&bytes).into_owned()));

@@ -9,6 +9,7 @@ use steadfast_engine::durable;
 use steadfast_engine::plan::{DefinitionOrigin, Planned, UsedDefinition};
 use steadfast_model::run::{AgentKind, Plan, RunKind};
 use steadfast_model::text;
+use steadfast_system::bounded;
 use steadfast_system::config::AgentsConfig;
 
 use super::RunContext;
@@ -103,7 +104,7 @@ fn key(file: &str) -> String {
 }
 
 pub(super) fn read(ledger: &Path) -> Result<BTreeMap<String, String>, CliError> {
-    match fs_err::read(ledger) {
+    match bounded::whole(ledger, 16 * 1024 * 1024) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!("cannot parse {}: {error}", ledger.display());
             CliError::new(code::ENVIRONMENT, message, "remove it; definitions then have to be trusted again")

@@ -9,6 +9,7 @@ use steadfast_engine::durable;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Actor, Goal};
 use steadfast_store::{Origin, Store, StoreError};
+use steadfast_system::bounded;
 use steadfast_system::paths::Paths;
 
 pub(super) const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "watch" };
@@ -41,7 +42,7 @@ impl Journal {
 
     /// Puts back the wake-up that an earlier process claimed and did not act on. Returns the goal.
     pub(super) fn recover(&self, store: &mut Store, now: Millis) -> Result<Option<Goal>, StoreError> {
-        let Ok(text) = fs_err::read(&self.path) else { return Ok(None) };
+        let Ok(text) = bounded::whole(&self.path, 1024 * 1024) else { return Ok(None) };
         let Ok(unfinished) = serde_json::from_slice::<Unfinished>(&text) else {
             self.end();
             return Ok(None);

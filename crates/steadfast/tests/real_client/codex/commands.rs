@@ -224,6 +224,8 @@ fn a_wait_of_the_agent_calls_no_model_and_ends_with_one_wake_up() {
     kill_process(holder.split(' ').next().and_then(|pid| pid.parse().ok()).expect("its pid"));
     assert_eq!(steadfast(&codex, &["watch", "--detach"]).0, 0);
     assert_eq!(model.requests_of(Kind::Main).len(), 2, "{waiting}");
+    // Half a minute for the wait, and as much again until an idle client looks for messages, on a busy machine.
+    model.wait_for_request("the wake-up", 3 * LIMIT, |r| r.seq == 3);
     tui.wait_for_turn("THE END");
     assert_eq!((events_of(&codex, "goal_woken"), goal(&codex)["status"].clone()), (1, json!("complete")));
     let (code, said) = steadfast(&codex, &["watch", "--stop"]);

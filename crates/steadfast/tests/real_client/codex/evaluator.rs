@@ -19,8 +19,11 @@ fn completion() -> Value {
     json!({"status": "complete", "completed_by": "evaluator"})
 }
 
-/// What the worker does, in order: the id of the call and the call. It ends its turn after them.
-fn steps(request: &Request, steps: &[(&str, &dyn Fn(&Request) -> Reply)]) -> Reply {
+/// The id of a call, and the call.
+type Step<'a> = (&'a str, &'a dyn Fn(&Request) -> Reply);
+
+/// What the worker does, in order. It ends its turn after that.
+fn steps(request: &Request, steps: &[Step<'_>]) -> Reply {
     let next = steps.iter().find(|(id, _)| !request.has_tool_result(id));
     next.map_or_else(|| Reply::text(format!("Turn {}.", request.seq)), |(_, step)| step(request))
 }
@@ -83,7 +86,7 @@ fn a_verdict_of_incomplete_keeps_the_goal_open() {
     let goal = goal(&codex);
     assert_ne!(goal["status"], "complete", "{goal:#}");
     assert_eq!(goal["last_verdict"]["verdict"], "incomplete", "{goal:#}");
-    let refused = model.requests().iter().filter_map(|r| r.tool_result("call_done")).next().expect("an answer");
+    let refused = model.requests().iter().find_map(|r| r.tool_result("call_done")).expect("an answer");
     assert!(refused.contains("incomplete"), "{refused}");
 }
 
@@ -91,7 +94,7 @@ fn a_verdict_of_incomplete_keeps_the_goal_open() {
 fn no_other_agent_and_not_the_worker_records_a_verdict() {
     let (codex, model) = run("complete", "default");
     assert_ne!(goal(&codex)["status"], "complete", "{:#}", goal(&codex));
-    let told = model.requests().iter().filter_map(|r| r.tool_result("call_verdict")).next().expect("an answer");
+    let told = model.requests().iter().find_map(|r| r.tool_result("call_verdict")).expect("an answer");
     assert!(told.contains("only the goal-evaluator subagent"), "{told}");
     assert_eq!(goal(&codex)["evaluator_tokens"], 0);
 
