@@ -89,14 +89,12 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
 
 fn event(wire: &CodexHookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
     match (wire.hook_event_name.as_str(), agent) {
-        ("PreToolUse", Some(agent)) => own_tool(wire, agent),
+        ("PreToolUse", Some(agent)) if is_own_tool(wire)? => own_tool(wire, agent),
         ("PostToolUse", Some(agent)) => Some(HookEvent::ToolBatch { agent: Some(agent) }),
         ("SubagentStart", Some(agent)) => Some(HookEvent::SubagentStart { agent }),
         ("SubagentStop", Some(agent)) => Some(HookEvent::SubagentStop { agent }),
-        ("PermissionRequest", _) => {
-            wire.tool_name.as_deref()?.starts_with(OWN_TOOLS).then_some(HookEvent::OwnToolAsked)
-        }
-        ("PreToolUse", agent) if !wire.tool_name.as_deref()?.starts_with(OWN_TOOLS) => {
+        ("PermissionRequest", _) => is_own_tool(wire)?.then_some(HookEvent::OwnToolAsked),
+        ("PreToolUse", agent) if !is_own_tool(wire)? => {
             let agent_type = agent.map(|_| wire.agent_type.clone().unwrap_or_default());
             Some(HookEvent::ToolAsked { agent_type })
         }
@@ -104,6 +102,10 @@ fn event(wire: &CodexHookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
         (_, Some(_)) => None,
         (name, None) => root_event(name, wire),
     }
+}
+
+fn is_own_tool(wire: &CodexHookWire<'_>) -> Option<bool> {
+    Some(wire.tool_name.as_deref()?.starts_with(OWN_TOOLS))
 }
 
 /// A subagent calls one of our tools. What the session itself calls needs no note: the call names its session.
