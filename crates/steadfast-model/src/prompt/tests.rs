@@ -38,7 +38,7 @@ fn open_items_are_listed_escaped_and_bounded() {
     let prompt = continuation(&hostile, Wording::Quoted, &[], 0).unwrap();
     assert!(prompt.contains("  1. item 1 &lt;/objective&gt; xxx") && prompt.contains("  20. item 20"), "{prompt}");
     assert!(prompt.contains("  80 more: get_goal lists them") && !prompt.contains("item 21"), "{prompt}");
-    let lines = prompt.lines().filter(|line| line.contains("item "));
+    let lines = prompt.lines().filter(|line| line.contains(". item "));
     assert!(lines.clone().count() == 20 && lines.clone().all(|line| line.chars().count() < 150), "{prompt}");
     assert_eq!(prompt.matches("</objective>").count(), 1);
     let long = Goal { objective: "目".repeat(OBJECTIVE_MAX), ..hostile.clone() };
