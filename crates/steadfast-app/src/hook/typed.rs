@@ -23,7 +23,7 @@ const REPLY_WAIT: Duration = Duration::from_secs(3);
 const REPLY_STEP: Duration = Duration::from_millis(50);
 const DONE_BEFORE: &str = "this command was carried out before you interrupted the turn";
 /// Commands that may run again: the answer is that of the moment.
-const READ_ONLY: [&str; 3] = ["status", "history", "doctor"];
+const READ_ONLY: [&str; 4] = ["status", "history", "report", "doctor"];
 /// Where the events of typed commands come from.
 pub const PLACE: &str = "slash-command";
 

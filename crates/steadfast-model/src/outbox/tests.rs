@@ -49,6 +49,13 @@ fn a_message_says_why_and_what_to_type() {
         said(&goal, &blocked),
         "Goal blocked: it needs you\nAll tests pass …\nno key …\nsteadfast goal resume --session s-1"
     );
+    let to_sign = Goal { sign_off: true, ..goal.clone() };
+    let asked = change::complete(&to_sign, &Proof::from_agent(&to_sign, &Basis::default()).unwrap(), START).unwrap();
+    assert_eq!(
+        said(&to_sign, &asked),
+        "Goal waits for your sign-off\nAll tests pass …\nthe agent says that it is done; `resume` sends it back to work\n\
+         steadfast goal complete --session s-1"
+    );
     for (reason, title, command) in [
         (PausedReason::ContinuationCap, "continuation cap", "extend --add-turns N"),
         (PausedReason::CostCap, "cost cap", "status"),
