@@ -9,6 +9,7 @@ pub(crate) mod install;
 mod observe;
 mod reset;
 pub mod rollout;
+mod skill;
 mod stream;
 mod wake;
 

@@ -244,11 +244,13 @@ pub fn is_forged_hook() -> bool {
     !is_started_by_client() && is_inside_agent()
 }
 
-/// Whether the client that started this runs in the shell of another agent, so that no person types its prompts.
-pub fn is_client_inside_agent() -> bool {
-    let mut above = ancestors().skip_while(|(_, stat)| !is_agent(stat)).skip(1);
-    // A client may itself consist of two processes; between a client and its agent is a shell.
-    above.any(|(_, stat)| SHELLS.contains(&stat.name.as_str())) && above.any(|(_, stat)| is_agent(&stat))
+/// Whether no person types the prompts of the client that started this: it runs in the shell of another agent, or a
+/// process of ours started it.
+pub fn is_client_automated() -> bool {
+    let above: Vec<Stat> = ancestors().map(|(_, stat)| stat).skip_while(|stat| !is_agent(stat)).skip(1).collect();
+    // A client may itself consist of two processes; between a client and an agent around it is a shell.
+    let around = above.iter().skip_while(|stat| !SHELLS.contains(&stat.name.as_str()));
+    above.iter().any(|stat| stat.name == "steadfast") || around.into_iter().any(is_agent)
 }
 
 fn is_agent(stat: &Stat) -> bool {

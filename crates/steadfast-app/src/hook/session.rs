@@ -278,7 +278,7 @@ fn is_users_prompt(call: &Call<'_>) -> bool {
         call.input.event,
         HookEvent::Prompt { typed: true } | HookEvent::Commands { other_text: true, .. } | HookEvent::Directive { .. }
     );
-    is_typed && !process::is_forged_hook() && !process::is_client_inside_agent()
+    is_typed && !process::is_forged_hook() && !process::is_client_automated()
 }
 
 /// The session that this one was forked from, as its file says.
