@@ -11,6 +11,7 @@ mod observe;
 mod quota;
 mod reset;
 pub mod rollout;
+mod skill;
 mod stream;
 mod wake;
 

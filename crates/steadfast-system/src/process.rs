@@ -5,8 +5,8 @@ mod ancestry;
 mod caller;
 
 pub use ancestry::{
-    Ancestor, above, ancestors, client_of_hook, has_own_terminal, is_inside_agent, is_inside_run, session_of_shell,
-    shares_ancestor,
+    Ancestor, above, ancestors, client_of_hook, has_own_terminal, is_client_automated, is_inside_agent, is_inside_run,
+    session_of_shell, shares_ancestor,
 };
 pub use caller::{Caller, Need};
 

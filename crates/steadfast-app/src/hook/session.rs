@@ -285,7 +285,7 @@ fn is_users_prompt(call: &Call<'_>) -> bool {
     matches!(
         call.input.event,
         HookEvent::Prompt { typed: true } | HookEvent::Commands { other_text: true, .. } | HookEvent::Directive { .. }
-    )
+    ) && !process::is_client_automated()
 }
 
 /// The session that this one was forked from, as its file says.

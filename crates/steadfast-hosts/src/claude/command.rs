@@ -2,15 +2,11 @@
 //! those are left alone.
 
 use super::files;
-use steadfast_system::bounded;
+use crate::command::{is_own_file, is_plain};
 
 /// How the names of our commands begin, and how the client marks those of the plugin.
 const PREFIX: &str = "goal-";
 const PLUGIN: &str = "steadfast:";
-/// Part of every command file that `setup` wrote, in any version.
-pub(super) const MARK: &str = "its hook did not run";
-/// Longer than any command file of ours.
-const FILE_MAX: u64 = 64 * 1024;
 
 /// The verb of a command, if it is ours. `source` says where the client found it; older clients do not.
 pub(super) fn own_verb<'a>(name: &'a str, source: Option<&str>) -> Option<&'a str> {
@@ -30,11 +26,8 @@ pub(super) fn is_named_like_ours(prompt: &str) -> bool {
 
 /// Whether the user's command of this verb is the one that `setup` installed.
 fn is_installed(verb: &str) -> bool {
-    let is_plain = verb.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let file = format!("{PREFIX}{verb}.md");
-    let texts =
-        files::below_config_dirs("commands").into_iter().map(|dir| bounded::start_of(&dir.join(&file), FILE_MAX));
-    is_plain && texts.flatten().any(|part| String::from_utf8_lossy(&part.bytes).contains(MARK))
+    let files = files::below_config_dirs("commands").into_iter().map(|dir| dir.join(format!("{PREFIX}{verb}.md")));
+    is_plain(verb) && files.into_iter().any(|file| is_own_file(&file) == Some(true))
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Codex's hooks: what they send, reduced to our own events, and what they accept in return. Every object Codex
 //! reads is closed: one field it does not know for an event makes it drop the whole reply, so the least is said.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::observe::observe;
-use super::wake;
+use super::{skill, wake};
 use crate::hook::{self, Accepted, read_fields, start_source};
 use crate::observe::{answer_text, value};
 use crate::trouble::{self, Trouble};
@@ -19,8 +19,9 @@ use steadfast_model::reading::NativeGoal;
 
 /// How the client names the tools of our MCP server.
 pub(crate) const OWN_TOOLS: &str = "mcp__steadfast__";
-/// The prefixes of our skills in a prompt: installed by `setup`, or from the plugin.
-const SKILLS: [&str; 2] = ["$steadfast:goal-", "$goal-"];
+/// How a prompt calls our skills: those that `setup` installed, and those of the plugin.
+const SKILL: &str = "$goal-";
+const PLUGIN_SKILL: &str = "$steadfast:goal-";
 
 /// The fields of all events together, exactly as sent.
 #[derive(Deserialize)]
@@ -122,7 +123,10 @@ fn root_event(name: &str, wire: &CodexHookWire<'_>) -> Option<HookEvent> {
     Some(match name {
         "SessionStart" => HookEvent::SessionStart(start_source(wire.source.as_deref())),
         "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.clone().unwrap_or_default() },
-        "UserPromptSubmit" => prompt(wire.prompt.as_deref().unwrap_or_default()),
+        "UserPromptSubmit" => {
+            let cwd = Path::new(wire.cwd.as_deref().unwrap_or_default());
+            prompt(wire.prompt.as_deref().unwrap_or_default(), cwd)
+        }
         "PostToolUse" => match (native_goal(wire), own_tool_done(wire)) {
             (Some(goal), _) => HookEvent::NativeGoal(goal),
             (None, Some(done)) => HookEvent::OwnToolDone(done),
@@ -146,7 +150,7 @@ fn root_event(name: &str, wire: &CodexHookWire<'_>) -> Option<HookEvent> {
 
 /// A prompt may call our skills, or state a goal. The command parser knows which verbs exist; a skill of another program
 /// may have the same prefix.
-fn prompt(text: &str) -> HookEvent {
+fn prompt(text: &str, cwd: &Path) -> HookEvent {
     let trimmed = text.trim();
     if trimmed == wake::MESSAGE {
         return HookEvent::Woken;
@@ -154,7 +158,7 @@ fn prompt(text: &str) -> HookEvent {
     if let Some(objective) = directive::marked_goal(trimmed) {
         return HookEvent::Directive { objective: objective.to_owned() };
     }
-    let (commands, other_text) = commands(trimmed);
+    let (commands, other_text) = commands(trimmed, cwd);
     match commands.as_slice() {
         [] => HookEvent::Prompt { typed: true },
         [TypedCommand { verb, arguments }] if !other_text => {
@@ -166,14 +170,12 @@ fn prompt(text: &str) -> HookEvent {
 
 /// Each line that begins with one of our skills is a command, since Esc sends all pending prompts again as one. The
 /// lines after it go with it. Also returns whether there is text before the first command.
-fn commands(text: &str) -> (Vec<TypedCommand>, bool) {
+fn commands(text: &str, cwd: &Path) -> (Vec<TypedCommand>, bool) {
     let mut commands: Vec<TypedCommand> = Vec::new();
     let mut other_text = false;
     for line in text.lines() {
-        let called = SKILLS.iter().find_map(|prefix| line.strip_prefix(prefix));
-        match (called, commands.last_mut()) {
-            (Some(rest), _) => {
-                let (verb, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        match (called(line, cwd), commands.last_mut()) {
+            (Some((verb, arguments)), _) => {
                 commands.push(TypedCommand { verb: verb.to_owned(), arguments: arguments.to_owned() });
             }
             (None, Some(command)) => command.arguments.extend(["\n", line]),
@@ -184,6 +186,15 @@ fn commands(text: &str) -> (Vec<TypedCommand>, bool) {
         command.arguments = command.arguments.trim_end().to_owned();
     }
     (commands, other_text)
+}
+
+/// The verb and the arguments of a line that calls one of our skills.
+fn called<'a>(line: &'a str, cwd: &Path) -> Option<(&'a str, &'a str)> {
+    let of_plugin = line.strip_prefix(PLUGIN_SKILL);
+    let rest = of_plugin.or_else(|| line.strip_prefix(SKILL))?;
+    let (verb, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let is_ours = of_plugin.is_some() || !skill::is_foreign(verb, cwd);
+    is_ours.then_some((verb, arguments))
 }
 
 /// What the client's own goal tools answered.

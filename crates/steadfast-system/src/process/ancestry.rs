@@ -112,6 +112,11 @@ pub(super) fn is_client_inside_agent(client: ProcessId) -> bool {
     others.into_iter().any(|above| above.is_agent())
 }
 
+/// Whether a process of ours started the client of this hook, so that no person types its prompts.
+pub fn is_client_automated() -> bool {
+    ancestors().any(|ancestor| ancestor.name == "steadfast")
+}
+
 /// Whether the agent of a run started this. Hooks and tools then do nothing: the run drives that agent and counts its
 /// tokens. The variable alone proves nothing: a repository's settings can set it.
 pub fn is_inside_run() -> bool {
