@@ -7,7 +7,7 @@ mod basics;
 mod client;
 mod commands;
 mod exactly_once;
-mod goals;
+pub(crate) mod goals;
 mod in_terminal;
 mod lab_hooks;
 mod memory;
