@@ -8,7 +8,7 @@ mod client;
 mod commands;
 mod evaluator;
 mod exactly_once;
-mod goals;
+pub(crate) mod goals;
 mod in_terminal;
 mod lab_hooks;
 mod memory;

@@ -3,8 +3,8 @@
 use crate::process::kill_group;
 use crate::workspace::Workspace;
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,9 @@ pub(crate) trait InTerminal {
 
 pub(crate) struct Tui {
     socket: PathBuf,
+    /// The server of the terminal, a child of the test. A server in the background would be an orphan, and commands of
+    /// the test would come from somewhere else than the client.
+    server: Child,
     input_box: InputBox,
 }
 
@@ -47,10 +50,15 @@ impl Tui {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let workspace = client.workspace();
-        let tui = Self { socket: workspace.root().join(format!("tmux{number}")), input_box: C::INPUT_BOX };
+        let socket = workspace.root().join(format!("tmux{number}"));
+        let server = tmux(&socket).arg("-D").spawn().expect("start tmux");
+        while !socket.exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let tui = Self { socket, server, input_box: C::INPUT_BOX };
         let mut command = tui.tmux();
         // The pane stays when the client ends, so that a failure message can show its last screen.
-        command.args(["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"]);
+        command.args(["set-option", "-g", "remain-on-exit", "on", ";"]);
         command.args(["new-session", "-d", "-x", COLUMNS, "-y", LINES, "-c"]).arg(workspace.project());
         // tmux adds variables of its own, so the wanted environment is set by env -i as the last step.
         command.args(["--", "env", "-i"]);
@@ -63,11 +71,7 @@ impl Tui {
     }
 
     fn tmux(&self) -> Command {
-        let mut command = Command::new("tmux");
-        // Do not use a tmux around the test, nor its settings.
-        command.env_remove("TMUX").env("LANG", "C.UTF-8").args(["-u", "-f", "/dev/null", "-S"]);
-        command.arg(&self.socket);
-        command
+        tmux(&self.socket)
     }
 
     fn tmux_ok(&self, args: &[&str]) -> String {
@@ -216,11 +220,19 @@ impl Drop for Tui {
         let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output();
         let alive = self.is_running();
         let _ = self.tmux().arg("kill-server").output();
+        let _ = self.server.wait();
         let pid = pid.ok().and_then(|o| String::from_utf8_lossy(&o.stdout).trim().parse().ok());
         if let (true, Some(pid)) = (alive, pid) {
             kill_group(pid);
         }
     }
+}
+
+fn tmux(socket: &Path) -> Command {
+    let mut command = Command::new("tmux");
+    // Do not use a tmux around the test, nor its settings.
+    command.env_remove("TMUX").env("LANG", "C.UTF-8").args(["-u", "-f", "/dev/null", "-S"]).arg(socket);
+    command
 }
 
 /// The text without spaces, and its end. Spaces are not compared: long lines are wrapped and an input box pads them.
