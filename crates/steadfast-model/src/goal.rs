@@ -6,6 +6,7 @@ pub mod change;
 pub mod event;
 pub mod item;
 pub mod liveness;
+pub mod nested_run;
 pub mod proof;
 pub mod turn;
 pub mod wait;

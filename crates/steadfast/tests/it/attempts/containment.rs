@@ -4,7 +4,7 @@
 use super::*;
 
 /// A process that left session, group and environment of its agent; its number is in a file.
-const HIDDEN: &str = r#"env -i setsid -f sh -c 'echo $$ > NAME; exec sleep 62'"#;
+const HIDDEN: &str = "env -i setsid -f sh -c 'echo $$ > NAME; exec sleep 62'";
 /// The same, after two forks each of whose parents has ended, and deaf to TERM.
 const DAEMON: &str = r#"(env -i setsid sh -c '(trap "" TERM; setsid sh -c "trap \"\" TERM; echo \$\$ > NAME; while :; do sleep 1; done" &)' &)"#;
 
