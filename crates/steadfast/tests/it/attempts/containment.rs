@@ -126,3 +126,22 @@ fn another_attempt_is_left_alone() {
     assert_eq!(other.exit().exit_code, Some(0));
     assert!(!is_alive(&hidden));
 }
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn an_agent_that_left_its_own_group_is_killed_at_its_limit() {
+    if !std::process::Command::new("perl").arg("-v").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no perl here");
+        return;
+    }
+    let world = World::new();
+    let leave = r#"$SIG{TERM} = "IGNORE"; $child = fork; if (!$child) { setpgrp(0, 0); sleep 60; exit } sleep 1;
+        setpgrp(0, $child); open F, ">", "agent"; print F "$$\n"; close F; sleep 1 while 1"#;
+    world.prepare(&["perl", "-e", leave], Duration::from_secs(3));
+    let mut supervisor = world.start();
+    std::thread::spawn(move || supervisor.wait());
+    let agent = world.appears("agent");
+    let exit = world.exit();
+    assert_eq!((exit.timed_out, exit.signal), (true, Some(9)));
+    assert!(!is_alive(&agent));
+}
