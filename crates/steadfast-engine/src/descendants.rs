@@ -114,11 +114,13 @@ pub(crate) fn below_this_process() -> Vec<FoundProcess> {
     all.iter().filter(|entry| below.contains(&entry.pid)).map(Into::into).collect()
 }
 
-/// What is below this process and not in that process group.
-pub(crate) fn below_outside_group(group: i32) -> Vec<FoundProcess> {
+/// What is below this process: in that process group, and outside of it.
+pub(crate) fn below_by_group(group: i32) -> (Vec<FoundProcess>, Vec<FoundProcess>) {
     let all = table::read();
     let below = table::below(&all, [own_pid()]);
-    all.iter().filter(|entry| entry.group != group && below.contains(&entry.pid)).map(Into::into).collect()
+    let (inside, outside): (Vec<&Entry>, Vec<&Entry>) =
+        all.iter().filter(|entry| below.contains(&entry.pid)).partition(|entry| entry.group == group);
+    (inside.into_iter().map(Into::into).collect(), outside.into_iter().map(Into::into).collect())
 }
 
 /// Ends the listed processes: TERM, and after the grace KILL.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use steadfast_model::clock;
+use steadfast_model::goal::nested_run;
 use steadfast_model::run::{Stopping, nesting};
 use steadfast_store::{Nesting, RunRow, Store, StoreError};
 use steadfast_system::env_vars;
@@ -69,7 +70,7 @@ impl Observer for NestedRun {
         // A busy store answers at the next look.
         if let Some(goal_id) = &self.nesting.charged_goal_id {
             let goal = self.store.read().goal_with_id(goal_id).ok()?;
-            if let Some(stopping) = nesting::end_with_goal(goal.as_ref(), clock::now()) {
+            if let Some(stopping) = nested_run::end_with_goal(goal.as_ref(), clock::now()) {
                 return Some(stopping);
             }
         }

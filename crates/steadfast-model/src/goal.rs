@@ -7,6 +7,7 @@ pub mod environment;
 pub mod event;
 pub mod item;
 pub mod liveness;
+pub mod nested_run;
 pub mod power;
 pub mod proof;
 pub mod turn;

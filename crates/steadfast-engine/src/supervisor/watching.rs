@@ -49,6 +49,11 @@ impl Supervision<'_> {
     ) -> std::io::Result<AttemptExit> {
         let signal = process::signal_group_of(agent);
         let group = i32::try_from(agent.id()).unwrap_or(0);
+        // The agent itself may have left its group.
+        let kill = || {
+            signal(Signal::KILL);
+            descendants::kill_all(descendants::below_this_process);
+        };
         reaper::report_ends(agent, sender);
         let grace = Duration::from_millis(self.spec.grace_ms);
         let (mut timed_out, mut stopped) = (false, false);
@@ -66,10 +71,10 @@ impl Supervision<'_> {
                     continue;
                 }
                 Ok(SupervisorMessage::StopRequested) if stopped || timed_out => {
-                    signal(Signal::KILL);
+                    kill();
                     continue;
                 }
-                Err(_) if stopped || timed_out => signal(Signal::KILL),
+                Err(_) if stopped || timed_out => kill(),
                 request => {
                     (stopped, timed_out) = (request.is_ok(), request.is_err());
                     signal(Signal::TERM);
@@ -78,14 +83,17 @@ impl Supervision<'_> {
             }
             deadline = Instant::now().checked_add(grace);
         };
-        // Kill what the agent left running in its group.
-        signal(Signal::KILL);
+        if !cfg!(target_os = "linux") {
+            // Kill what the agent left running in its group.
+            signal(Signal::KILL);
+        }
         let mut is_over = all_ended_within(KILL_PAUSE, messages);
+        let (in_group, escaped) = if is_over { Default::default() } else { descendants::below_by_group(group) };
+        // Not by the number of the group: the agent is gone, and another process may have that number by now.
+        descendants::signal_all(&in_group, Signal::KILL);
         if !timed_out && !stopped {
             deadline = Instant::now().checked_add(grace);
-            if !is_over {
-                descendants::signal_all(&descendants::below_this_process(), Signal::TERM);
-            }
+            descendants::signal_all(&escaped, Signal::TERM);
             if status.code().is_none() {
                 descendants::signal_all(&self.marked().escaped, Signal::TERM);
             }
@@ -114,7 +122,7 @@ impl Supervision<'_> {
 
     /// The shells of some agents begin sessions of their own, and servers leave the group of their shell.
     fn terminate_escaped(&self, group: i32) {
-        let mut escaped = descendants::below_outside_group(group);
+        let mut escaped = descendants::below_by_group(group).1;
         escaped.extend(self.marked().escaped);
         escaped.sort();
         escaped.dedup();
@@ -123,7 +131,7 @@ impl Supervision<'_> {
 
     /// Writes down what left the agent's group, for an engine that finds this process killed.
     fn note_escaped(&self, group: i32, noted: &mut Vec<FoundProcess>) {
-        let mut escaped = descendants::below_outside_group(group);
+        let mut escaped = descendants::below_by_group(group).1;
         escaped.sort();
         if escaped == *noted {
             return;

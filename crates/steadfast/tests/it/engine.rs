@@ -12,6 +12,7 @@ use steadfast_engine::dispatcher::{self, DriveError, Engine};
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::observer::{Observer, PromptValues, SavedStep};
 use steadfast_model::clock;
+use steadfast_model::limit::Axis;
 use steadfast_model::run::machine;
 use steadfast_model::run::{
     AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan,
@@ -394,6 +395,28 @@ fn an_agent_whose_engine_and_supervisor_were_killed_is_not_doubled() {
     // The exit of the first one was lost, so it was run again after the first had ended.
     assert_eq!(world.lines("began"), ["1", "1", "2", "3"]);
     assert_eq!(world.summaries(), ["did 1", "did 2", "did 3"]);
+}
+
+#[test]
+fn hours_and_deadline_hold_while_a_run_waits_for_a_usage_limit() {
+    for axis in [Axis::Hours, Axis::Deadline] {
+        let world = World::new();
+        let script = "echo x >> tries; echo \"You've hit your limit · resets 3pm\" >&2; exit 1";
+        let mut plan = plan(vec![stage("work", script, 3, Rule::FixedN)]);
+        let amount = if axis == Axis::Hours { 1_500 } else { clock::now() + 1_500 };
+        plan.limits.limits.set(axis, Some(amount));
+        assert_eq!(ended(&world.drive(&plan)), (RunStatus::Completed, "max_hours"), "{axis}");
+        assert_eq!(world.lines("tries").len(), 1, "{axis}");
+    }
+}
+
+#[test]
+fn a_deadline_ends_a_running_agent() {
+    let world = World::new();
+    let mut plan = plan(vec![stage("work", "echo x >> tries; sleep 60", 3, Rule::FixedN)]);
+    plan.limits.limits.set(Axis::Deadline, Some(clock::now() + 1_500));
+    assert_eq!(ended(&world.drive(&plan)), (RunStatus::Completed, "max_hours"));
+    assert_eq!(world.lines("tries").len(), 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use steadfast_app::caller;
 use steadfast_engine::{goal_link, nesting};
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::goal::{Goal, GoalStatus};
+use steadfast_model::goal::{Goal, GoalStatus, nested_run};
 use steadfast_model::limit::{Limits, Used};
 use steadfast_model::run::nesting::MOST_LEVELS;
 use steadfast_model::run::{RunStatus, machine};
@@ -126,7 +126,7 @@ pub(super) fn settle_resumed(context: &RunContext, store: &mut Store, row: RunRo
 
 fn may_work(db: Db<'_>, nesting: &Nesting) -> Result<bool, CliError> {
     let goal_works = match &nesting.charged_goal_id {
-        Some(goal_id) => db.goal_with_id(goal_id)?.is_some_and(|goal| steadfast_model::run::nesting::may_work(&goal)),
+        Some(goal_id) => db.goal_with_id(goal_id)?.is_some_and(|goal| nested_run::may_work(&goal)),
         None => true,
     };
     let run_works = match &nesting.parent_run_id {

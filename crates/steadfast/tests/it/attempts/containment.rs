@@ -4,7 +4,7 @@
 use super::*;
 
 /// A process that left session, group and environment of its agent; its number is in a file.
-const HIDDEN: &str = r#"env -i setsid -f sh -c 'echo $$ > NAME; exec sleep 62'"#;
+const HIDDEN: &str = "env -i setsid -f sh -c 'echo $$ > NAME; exec sleep 62'";
 /// The same, after two forks each of whose parents has ended, and deaf to TERM.
 const DAEMON: &str = r#"(env -i setsid sh -c '(trap "" TERM; setsid sh -c "trap \"\" TERM; echo \$\$ > NAME; while :; do sleep 1; done" &)' &)"#;
 
@@ -125,4 +125,23 @@ fn another_attempt_is_left_alone() {
     std::fs::write(other.path("go"), "").unwrap();
     assert_eq!(other.exit().exit_code, Some(0));
     assert!(!is_alive(&hidden));
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn an_agent_that_left_its_own_group_is_killed_at_its_limit() {
+    if !std::process::Command::new("perl").arg("-v").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no perl here");
+        return;
+    }
+    let world = World::new();
+    let leave = r#"$SIG{TERM} = "IGNORE"; $child = fork; if (!$child) { setpgrp(0, 0); sleep 60; exit } sleep 1;
+        setpgrp(0, $child); open F, ">", "agent"; print F "$$\n"; close F; sleep 1 while 1"#;
+    world.prepare(&["perl", "-e", leave], Duration::from_secs(3));
+    let mut supervisor = world.start();
+    std::thread::spawn(move || supervisor.wait());
+    let agent = world.appears("agent");
+    let exit = world.exit();
+    assert_eq!((exit.timed_out, exit.signal), (true, Some(9)));
+    assert!(!is_alive(&agent));
 }

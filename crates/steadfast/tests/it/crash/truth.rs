@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::world::{Scenario, World};
 
 /// Fields that depend on time, process or number of attempts.
-const CIRCUMSTANCES: [&str; 26] = [
+const CIRCUMSTANCES: [&str; 27] = [
     "started_at",
     "completed_at",
     "timestamp",
@@ -17,6 +17,7 @@ const CIRCUMSTANCES: [&str; 26] = [
     "last_updated",
     "duration_seconds",
     "pid",
+    "supervisor_key",
     "run_id",
     "attempts",
     "attempt",

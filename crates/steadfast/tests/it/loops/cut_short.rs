@@ -159,3 +159,46 @@ fn logs_report_when_they_show_less_than_requested() {
     );
     assert_eq!(world.run(&["loop", "logs", "once", "-n", "9"]).succeeds().stderr, "");
 }
+
+/// Its number is in a file; it left session, group and environment of its agent.
+const HIDDEN: &str =
+    "env -i setsid -f sh -c 'echo $$ > hidden; exec sleep 62'; while [ ! -s hidden ]; do sleep 0.02; done";
+
+#[test]
+fn nothing_outlives_the_time_limit_of_an_iteration() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nmax: 1\nlimits: {errors: 1}");
+    let output = world.loop_run(&["once"], &format!("{HIDDEN}; sleep 60"), &["--timeout", "2s"]);
+    assert_eq!(output.code, 1, "{output:?}");
+    assert!(!is_alive(&world.lines("hidden")[0]));
+}
+
+#[test]
+fn what_hid_ends_when_a_run_is_resumed_after_everything_was_killed() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nmax: 1");
+    let script = format!("[ -e hidden ] && exit 0; {HIDDEN}; sleep 60");
+    let agent = world.agent(&script);
+    world.run(&["loop", "run", "once", "--agent", &agent, "--detach"]).succeeds();
+    let hidden = eventually(|| world.lines("hidden").pop());
+    let run_id = world.env.sql("SELECT run_id FROM runs").remove(0).remove(0);
+    let attempt = world.env.home().join("runs").join(run_id).join("1-1-1");
+    let read = |name: &str| std::fs::read_to_string(attempt.join(name)).unwrap_or_default();
+    eventually(|| read("escaped.json").contains(hidden.trim()).then_some(()));
+    let supervisor = serde_json::from_str::<Value>(&read("pid")).unwrap()["identity"]["pid"].as_i64().unwrap();
+    for pid in [world.engine("loop", "once"), Pid::from_raw(i32::try_from(supervisor).unwrap()).unwrap()] {
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+    assert!(is_alive(&hidden));
+    // The agent itself is found by its session, and would be waited for.
+    let agents = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let of_session = stat.rsplit_once(") ")?.1.split(' ').nth(3)? == supervisor.to_string();
+        entry.file_name().to_str()?.parse::<i32>().ok().filter(|_| of_session)
+    });
+    for pid in agents.collect::<Vec<_>>() {
+        let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+    }
+    world.run(&["loop", "resume", "once"]).succeeds();
+    assert!(!is_alive(&hidden));
+}
