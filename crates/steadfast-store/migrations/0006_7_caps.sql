@@ -17,3 +17,17 @@ CREATE TABLE cap_notices (
   told_at_ms INTEGER NOT NULL,
   PRIMARY KEY (cap, session_id, from_ms, most, reached)
 ) WITHOUT ROWID;
+
+-- What each model used in an attempt of a run, for the caps of models. Only written while there are such caps.
+CREATE TABLE run_models (
+  run_id TEXT NOT NULL,
+  stage INTEGER NOT NULL,
+  iteration INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  model TEXT NOT NULL,
+  tokens INTEGER NOT NULL,
+  cost_micros INTEGER NOT NULL,
+  ended_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (run_id, stage, iteration, attempt, model)
+) WITHOUT ROWID;
+CREATE INDEX idx_run_models_ended ON run_models (ended_at_ms);

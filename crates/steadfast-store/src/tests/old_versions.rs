@@ -230,7 +230,7 @@ fn a_store_of_the_version_before_loses_no_row() {
             "SELECT run_id, name, kind, title, project_dir, status, stage, plan_json, state_json, version FROM runs";
         let runs = [run, "SELECT * FROM run_stages", "SELECT * FROM run_attempts"];
         let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index'
-                       AND name NOT IN ('idx_responses_spend', 'idx_responses_session') AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue') ORDER BY name";
+                       AND name NOT IN ('idx_responses_spend', 'idx_responses_session') AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue', 'run_models') ORDER BY name";
         [&*live, &*history, runs[0], runs[1], runs[2], indexes].map(|sql| rows(db, sql))
     };
     let before = all(&db);

@@ -4,6 +4,7 @@
 
 mod announcing;
 mod basics;
+mod caps;
 mod client;
 mod codex;
 mod exactly_once;
