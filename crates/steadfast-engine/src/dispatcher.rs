@@ -2,6 +2,7 @@
 //! a check finished, a timer, a request to stop, a signal) becomes an event, one after the other. The state machine
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
+mod ceilings;
 mod inputs;
 mod interruptions;
 mod spending;
@@ -284,6 +285,7 @@ impl Dispatcher<'_, '_> {
                 Ok(EngineMessage::Ended { id, outcome }) => {
                     crash::point(crash::Point::AttemptEnded);
                     self.waited.remove(&id);
+                    self.note_details(id, &outcome)?;
                     self.check_caps(outcome.usage())?;
                     self.count_nested()?;
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
@@ -369,6 +371,10 @@ impl Dispatcher<'_, '_> {
 
     /// Starts an attempt. A failure becomes the outcome of the attempt.
     fn start(&mut self, id: AttemptId) {
+        if let Some(outcome) = self.held_by_plan(id) {
+            let _ = self.sender.send(EngineMessage::Ended { id, outcome: Box::new(outcome) });
+            return;
+        }
         if let Err(message) = self.try_start(id) {
             // The receiver lives as long as the dispatcher.
             let _ = self.sender.send(EngineMessage::Ended { id, outcome: Box::new(cannot_start(message)) });

@@ -1,6 +1,7 @@
 //! What a headless agent printed: one JSON object a line, in the words of its client, reduced to what an iteration needs
 //! to know. Also which session files such an agent left behind, so that its tokens are counted where they are exact.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,10 @@ use serde_json::Value;
 use super::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
+use steadfast_model::limit::Spend;
 use steadfast_model::price::Table;
-use steadfast_model::reading::{Position, Reading};
+use steadfast_model::quota::Quota;
+use steadfast_model::reading::{Position, Reading, Response};
 use steadfast_model::run::AttemptUsage;
 use steadfast_model::text::printable;
 use steadfast_system::bounded;
@@ -139,12 +142,8 @@ fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<Atte
         let Ok(reading) = (adapter(host).read_counts)(file, &Position::default()) else { continue };
         all.extend(reading);
     }
-    // A resumed session has older responses that belong to earlier attempts. Client and engine share a clock, but lines
-    // may be stamped a moment early.
-    let slack = 5_000;
-    let own = |at_ms: Millis| at_ms == 0 || at_ms + slack >= started_at_ms;
     let mut usage = None;
-    for response in all.responses.iter().filter(|response| own(response.at_ms)) {
+    for response in all.responses.iter().filter(|response| is_of(response, started_at_ms)) {
         let usage = usage.get_or_insert_with(AttemptUsage::default);
         usage.tokens += response.tokens;
         match Table::shipped().cost_micros(&response.bill()) {
@@ -153,6 +152,35 @@ fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<Atte
         }
     }
     usage
+}
+
+/// Whether a response belongs to an attempt. A resumed session has older ones, of earlier attempts. Client and engine
+/// share a clock, but lines may be stamped a moment early.
+fn is_of(response: &Response, started_at_ms: Millis) -> bool {
+    const SLACK: Millis = 5_000;
+    response.at_ms == 0 || response.at_ms + SLACK >= started_at_ms
+}
+
+/// What a session used of each model, and what its files say about the user's plan.
+#[derive(Debug, Default)]
+pub struct SessionDetails {
+    pub models: BTreeMap<String, Spend>,
+    pub quotas: Vec<Quota>,
+}
+
+pub fn session_details(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> SessionDetails {
+    let mut details = SessionDetails::default();
+    for file in session_files(host, stream, started_at_ms, ended_at_ms) {
+        let Ok(reading) = (adapter(host).read_counts)(&file, &Position::default()) else { continue };
+        for response in reading.responses.iter().filter(|response| is_of(response, started_at_ms)) {
+            let cost_micros = Table::shipped().cost_micros(&response.model, &response.tokens).unwrap_or(0);
+            let spent = details.models.entry(response.model.clone()).or_default();
+            spent.tokens = spent.tokens.saturating_add(response.tokens.charged());
+            spent.cost_micros = spent.cost_micros.saturating_add(cost_micros);
+        }
+        details.quotas.extend(reading.quotas);
+    }
+    details
 }
 
 /// When the used-up plan of a session comes back, if its files say so more exactly than its messages.

@@ -97,3 +97,17 @@ UPDATE runs SET cost_unknown = 1 WHERE cost_micros = 0 AND tokens > 0;
 -- When a person last typed a prompt that is more than commands of ours: `last_prompt_ms` counts those too. It decides
 -- what the worker may do to a goal.
 ALTER TABLE sessions ADD COLUMN user_prompt_ms INTEGER;
+
+-- What each model used in an attempt of a run, for the caps of models. Only written while there are such caps.
+CREATE TABLE run_models (
+  run_id TEXT NOT NULL,
+  stage INTEGER NOT NULL,
+  iteration INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  model TEXT NOT NULL,
+  tokens INTEGER NOT NULL,
+  cost_micros INTEGER NOT NULL,
+  ended_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (run_id, stage, iteration, attempt, model)
+) WITHOUT ROWID;
+CREATE INDEX idx_run_models_ended ON run_models (ended_at_ms);

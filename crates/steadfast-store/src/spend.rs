@@ -4,6 +4,7 @@ use rusqlite::{Row, params};
 
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::limit::{Cap, CapScope, CapStanding, Spend};
+use steadfast_model::run::AttemptId;
 
 use crate::{Db, StoreError};
 
@@ -73,11 +74,14 @@ impl Db<'_> {
         Ok(self.0.prepare_cached(sql)?.query_row([from], read)?)
     }
 
-    /// What the models whose name begins with `prefix` spent since a moment. The attempts of runs do not name theirs.
+    /// What the models whose name begins with `prefix` spent since a moment.
     fn spent_on_model(self, prefix: &str, from: Millis) -> Result<Spend, StoreError> {
-        let sql = "SELECT coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0),
-                     coalesce(sum(cost_micros), 0)
-                   FROM responses WHERE at_ms >= ?1 AND substr(model, 1, length(?2)) = ?2";
+        let sql = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) FROM
+                     (SELECT input_tokens + cache_creation_tokens + output_tokens AS tokens, cost_micros
+                        FROM responses WHERE at_ms >= ?1 AND substr(model, 1, length(?2)) = ?2
+                      UNION ALL
+                      SELECT tokens, cost_micros
+                        FROM run_models WHERE ended_at_ms >= ?1 AND substr(model, 1, length(?2)) = ?2)";
         Ok(self.0.prepare_cached(sql)?.query_row(params![from, prefix], read)?)
     }
 
@@ -87,6 +91,24 @@ impl Db<'_> {
                      coalesce(sum(cost_micros), 0)
                    FROM responses WHERE session_id = ?1";
         Ok(self.0.prepare_cached(sql)?.query_row([session_id], read)?)
+    }
+
+    /// Notes what the models of an attempt used. Harmless when repeated.
+    pub fn put_run_models(
+        self,
+        run_id: &str,
+        id: AttemptId,
+        models: &[(String, Spend)],
+        ended_at_ms: Millis,
+    ) -> Result<(), StoreError> {
+        let sql = "INSERT OR REPLACE INTO run_models (run_id, stage, iteration, attempt, model, tokens, cost_micros,
+                     ended_at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let AttemptId { stage, iteration, attempt } = id;
+        for (model, spent) in models {
+            let (tokens, cost) = (spent.tokens, spent.cost_micros);
+            self.execute(sql, params![run_id, stage, iteration, attempt, model, tokens, cost, ended_at_ms])?;
+        }
+        Ok(())
     }
 
     /// Notes that the user is told about a cap. Returns `false` if that happened before in this period.
@@ -136,7 +158,13 @@ mod tests {
         spend(&mut world, "other", "r3", "claude-opus-4-8", 1_000, START + 2);
         spend(&mut world, "other", "r4", "claude-opus-4-8", 50_000, START - 14 * 24 * HOUR);
         let now = START + 3;
+        let attempt = AttemptId { stage: 1, iteration: 1, attempt: 1 };
+        let models = [("gpt-5.2-codex".to_owned(), Spend { tokens: 70, cost_micros: 0 })];
+        for _ in 0..2 {
+            world.store.write(|db| db.put_run_models("run", attempt, &models, now)).unwrap();
+        }
         for (scope, spent) in [
+            (CapScope::Model("gpt-5".into(), Period::Daily), 70),
             (CapScope::Machine(Period::Daily), 1_110),
             (CapScope::Machine(Period::Weekly), 1_110),
             (CapScope::Model("claude-opus".into(), Period::Daily), 1_100),

@@ -1,32 +1,12 @@
-//! What can interrupt running agents: requests to end the run, signals, caps on the spending of all goals and runs, and
-//! supervisors that hang.
+//! What can interrupt running agents: requests to end the run, signals, and supervisors that hang.
 
 use std::time::Instant;
 
-use steadfast_model::clock;
-use steadfast_model::limit::Spend;
-use steadfast_model::run::{AttemptUsage, RunEvent, RunReason, RunStatus, Stopping};
-use steadfast_store::spend::{self, Spender};
+use steadfast_model::run::{RunEvent, RunReason, RunStatus, Stopping};
 
 use super::{Dispatcher, DriveError};
 
 impl Dispatcher<'_, '_> {
-    /// Applies the caps on the spending of all goals and runs before the next agent starts; `usage` is not saved yet.
-    pub(super) fn check_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
-        let unsaved = Spend { tokens: usage.tokens.charged(), cost_micros: usage.cost_micros };
-        let spent = Spend {
-            tokens: self.run.tokens.saturating_add(unsaved.tokens),
-            cost_micros: self.run.cost_micros.saturating_add(unsaved.cost_micros),
-        };
-        let (caps, spender) = (&self.engine.config.limits.caps, Spender::Run { spent, unsaved });
-        let near = self.with_store(|store| spend::standings(store.read(), caps, spender, clock::now()))?;
-        if let Some(cap) = near.iter().find(|cap| cap.standing.is_reached()).filter(|_| !self.run.capped) {
-            self.observers.note(&format!("cap reached: {}", cap.describe()));
-            self.apply(RunEvent::CapReached)?;
-        }
-        Ok(())
-    }
-
     pub(super) fn check_interruptions(&mut self) -> Result<(), DriveError> {
         self.observers.idle();
         self.end_overdue();

@@ -57,6 +57,9 @@ pub(crate) struct RunLimitArgs {
     /// Maximum hours, including waiting time
     #[arg(long, value_name = "H", allow_hyphen_values = true)]
     max_hours: Option<String>,
+    /// Maximum percentage of the plan's 5-hour or weekly quota; waits for the reset
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    plan_percent: Option<String>,
 }
 
 impl RunLimitArgs {
@@ -69,8 +72,8 @@ impl RunLimitArgs {
         self.budget.is_some() || self.flags().iter().any(|(_, text)| text.is_some())
     }
 
-    fn flags(&self) -> [Flag<'_>; 2] {
-        [(Axis::Usd, &self.usd), (Axis::Hours, &self.max_hours)]
+    fn flags(&self) -> [Flag<'_>; 3] {
+        [(Axis::Usd, &self.usd), (Axis::Hours, &self.max_hours), (Axis::Plan, &self.plan_percent)]
     }
 }
 

@@ -5,6 +5,7 @@
 mod announcing;
 mod basics;
 mod callers;
+mod caps;
 mod client;
 mod codex;
 mod exactly_once;
