@@ -311,8 +311,11 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         .world
         .store
         .write(|db| {
-            db.0.execute("UPDATE run_attempts SET cost_micros = 0, cost_unknown = 1 WHERE attempt = 1", [])
-                .map_err(StoreError::from)
+            db.0.execute(
+                "UPDATE run_attempts SET cost_micros = 0, cost_unknown = 1 WHERE attempt = 1 AND iteration = 1",
+                [],
+            )
+            .map_err(StoreError::from)
         })
         .unwrap();
     // Tokens without a cost have an unknown cost.
