@@ -23,13 +23,15 @@ use crate::error::CliError;
 
 fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    let is_json = arguments.iter().any(|argument| argument == "--json" || argument == "--format=json");
+    let json_flags = ["--json", "-j", "--format=json"];
+    let is_json = arguments.iter().any(|argument| json_flags.iter().any(|flag| argument == flag));
     let cli = match Cli::of_frequent_call(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, is_json),
     };
     silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline { .. }));
     let (db, json) = (cli.db.as_deref(), cli.json);
+    let is_json = is_json || json;
     let output = match cli.command {
         CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments),
         CliCommand::Session(verb) => commands::session::run(db, &verb),

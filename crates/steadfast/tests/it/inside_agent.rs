@@ -97,7 +97,7 @@ fn an_agent_may_not_raise_the_limits_of_runs() {
     let limited = world.run(&["run", "Count", "--agent", &agent, "--max", "1", "--budget", "1M", "--json"]);
     let name = limited.json()["name"].as_str().unwrap().to_owned();
     world.loop_type("three", "completion: fixed-n\nmax: 3");
-    world.loop_run(&["three", "plain"], COUNT_TRIES, &["--usd", "1"]).succeeds();
+    world.loop_run(&["three", "plain"], COUNT_TRIES, &["--max-hours", "5"]).succeeds();
     let before = world.env.sql("SELECT plan_json, state_json FROM runs ORDER BY name");
     for more in [["--max", "9"], ["--budget", "1B"], ["--usd", "50"], ["--max-hours", "9"]] {
         for run in [name.as_str(), "plain"] {

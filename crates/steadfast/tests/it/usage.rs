@@ -185,7 +185,7 @@ fn an_unknown_price_makes_the_cost_null() {
     assert_eq!(report["rows"][0]["cost_usd"], 2.0);
     assert_eq!(report["rows"][1]["cost_usd"], Value::Null);
     let text = env.run(&["usage"]);
-    assert!(text.stderr.contains("8 tokens are of models without a known price"), "{text:?}");
+    assert!(text.stderr.contains("8 tokens have no known price"), "{text:?}");
 }
 
 #[test]

@@ -106,6 +106,30 @@ fn a_spend_limit_ends_a_loop_and_a_larger_one_continues_it() {
     assert_eq!((output.code, &output.json()["reason"]), (5, &json!("budget_tokens")), "{output:?}");
 }
 
+/// A command may report its cost; a limit on money cannot hold over one that does not.
+#[test]
+fn a_spend_limit_counts_what_a_command_reports_and_ends_where_it_reports_nothing() {
+    let world = World::new();
+    world.loop_type("open", "completion: {promise: DONE}\nmax: 9");
+    let reports = "echo '{\"summary\":\"x\",\"usage\":{\"input_tokens\":10,\"output_tokens\":5,\"cost_usd\":0.6}}' > $STEADFAST_RESULT; date +%N";
+    let output = world.loop_run(&["open", "told"], reports, &["--usd", "1", "--json"]);
+    assert_eq!(output.code, 5, "{output:?}");
+    let status = output.json();
+    let told = (&status["reason"], &status["iteration"], &status["tokens"], &status["cost_usd"]);
+    assert_eq!(told, (&json!("budget_usd"), &json!(2), &json!(30), &json!(1.2)));
+
+    let output = world.loop_run(&["open", "silent"], "date +%N", &["--usd", "1", "--json"]);
+    assert_eq!(output.code, 5, "{output:?}");
+    let status = output.json();
+    assert_eq!((&status["iteration"], &status["cost_usd"]), (&json!(1), &serde_json::Value::Null));
+    assert_eq!(status["reason"], "budget_usd: an attempt did not report what it cost");
+    let output = world.run(&["loop", "resume", "silent", "--usd", "2", "--json"]);
+    assert_eq!((output.code, &output.json()["iteration"]), (5, &json!(2)), "{output:?}");
+
+    let named = ["loop", "run", "open", "named", "--agent", "codex", "--model", "gpt-99-mystery", "--usd", "1"];
+    world.run(&named).fails_with(1, "gpt-99-mystery");
+}
+
 #[test]
 fn a_daily_cap_covers_all_loops_and_goals() {
     let world = world_that_costs("[limits]\ndaily_usd = 1.0\n");

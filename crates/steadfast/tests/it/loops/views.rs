@@ -29,8 +29,8 @@ fn without_a_terminal_progress_is_one_line_per_event() {
     world.loop_type("two", "completion: fixed-n\nruns: 2");
     let script = "echo '{\"summary\":\"did '$STEADFAST_ITERATION'\"}' > $STEADFAST_RESULT";
     let output = world.loop_run(&["two"], script, &[]);
-    let expected = "iteration 1/2 started\niteration 1/2 done (0 tokens, $0.0000): did 1\niteration 2/2 started\n\
-                    iteration 2/2 done (0 tokens, $0.0000): did 2\nloop two completed: fixed-n\n";
+    let expected = "iteration 1/2 started\niteration 1/2 done (0 tokens, cost unknown): did 1\niteration 2/2 started\n\
+                    iteration 2/2 done (0 tokens, cost unknown): did 2\nloop two completed: fixed-n\n";
     let (note, events) = output.succeeds().stderr.split_once("that you may do\n").unwrap();
     assert!(note.starts_with("note: what agents may do in this project (printed once):\n"), "{note}");
     assert_eq!(events, expected);
@@ -139,7 +139,7 @@ fn list_and_status_match_their_schemas() {
     listed("loop");
     world.loop_type("two", "completion: {promise: DONE}\nlimits: {errors: 1}");
     let script = "[ $STEADFAST_ITERATION = 1 ] && echo fine || { sleep 0.2; exit 1; }";
-    let output = world.loop_run(&["two"], script, &["--json", "--usd", "3"]);
+    let output = world.loop_run(&["two"], script, &["--json", "--budget", "3M"]);
     assert_eq!(output.code, 1);
     check("run-status.schema.json", &output.json());
     check("run-status.schema.json", &world.loop_run(&["two", "bg"], "sleep 60", &["--json", "-d"]).json());

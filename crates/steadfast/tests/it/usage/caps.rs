@@ -33,10 +33,10 @@ fn a_reached_cap_has_exit_code_five() {
             line("now", &crate::env::now(), [1_000_000, 0, 0, 7_000_000]),
         ],
     );
-    limits(&env, "daily_usd = 100\nweekly_tokens = \"2M\"");
+    limits(&env, "daily_usd = 100\nweekly_tokens = 2000000");
     let json = checked(&env, 0);
     assert_eq!((&json["reached"], &json["caps"][0]["used"]), (&json!(false), &json!(8_500_000)));
-    limits(&env, "daily_usd = 8.5\nweekly_tokens = \"2M\"");
+    limits(&env, "daily_usd = 8.5\nweekly_tokens = 2000000");
     let json = checked(&env, 5);
     let reached: Vec<&Value> = json["caps"].as_array().unwrap().iter().map(|cap| &cap["reached"]).collect();
     assert_eq!(reached, [&json!(true), &json!(false)]);

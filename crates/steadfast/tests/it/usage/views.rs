@@ -23,14 +23,14 @@ fn month(env: &Env) {
         env,
         "-web/s1.jsonl",
         &[
-            said("m1", "2026-11-15T23:30:00.000Z", OPUS, "/src/web", 1_000_000),
-            said("m2", "2026-11-16T08:00:00.000Z", SONNET, "/src/web", 2_000_000),
+            said("m1", "2025-11-16T23:30:00.000Z", OPUS, "/src/web", 1_000_000),
+            said("m2", "2025-11-17T08:00:00.000Z", SONNET, "/src/web", 2_000_000),
         ],
     );
-    let mut skill = said("m3", "2026-11-22T10:00:00.000Z", OPUS, "/src/api", 3_000_000);
+    let mut skill = said("m3", "2025-11-23T10:00:00.000Z", OPUS, "/src/api", 3_000_000);
     skill["attributionSkill"] = json!("pdf");
     write(env, "-api/s2.jsonl", &[skill]);
-    let mut agent = said("m4", "2026-12-01T00:00:00.000Z", SONNET, "/src/api", 4_000_000);
+    let mut agent = said("m4", "2025-12-01T00:00:00.000Z", SONNET, "/src/api", 4_000_000);
     agent["attributionAgent"] = json!("Explore");
     write(env, "-api/s2/subagents/agent-a.jsonl", &[agent]);
 }
@@ -58,10 +58,10 @@ fn each_view_has_the_rows_computed_by_hand() {
     let env = Env::new();
     month(&env);
     let utc = |view: &'static str| [view, "--timezone", "UTC"];
-    let days = [("2026-11-15", 1, 5.0), ("2026-11-16", 2, 6.0), ("2026-11-22", 3, 15.0), ("2026-12-01", 4, 12.0)];
+    let days = [("2025-11-16", 1, 5.0), ("2025-11-17", 2, 6.0), ("2025-11-23", 3, 15.0), ("2025-12-01", 4, 12.0)];
     expect(&env, &utc("daily"), "date", &days);
-    expect(&env, &utc("weekly"), "week", &[("2026-11-09", 1, 5.0), ("2026-11-16", 5, 21.0), ("2026-11-30", 4, 12.0)]);
-    expect(&env, &utc("monthly"), "month", &[("2026-11", 6, 26.0), ("2026-12", 4, 12.0)]);
+    expect(&env, &utc("weekly"), "week", &[("2025-11-10", 1, 5.0), ("2025-11-17", 5, 21.0), ("2025-12-01", 4, 12.0)]);
+    expect(&env, &utc("monthly"), "month", &[("2025-11", 6, 26.0), ("2025-12", 4, 12.0)]);
     expect(&env, &utc("session"), "session_id", &[("s1", 3, 11.0), ("s2", 7, 27.0)]);
     expect(&env, &utc("models"), "model", &[(OPUS, 4, 20.0), (SONNET, 6, 18.0)]);
     expect(&env, &utc("projects"), "project", &[("/src/api", 7, 27.0), ("/src/web", 3, 11.0)]);
@@ -72,10 +72,10 @@ fn each_view_has_the_rows_computed_by_hand() {
         &utc("blocks"),
         "start",
         &[
-            ("2026-11-15T23:00:00Z", 1, 5.0),
-            ("2026-11-16T08:00:00Z", 2, 6.0),
-            ("2026-11-22T10:00:00Z", 3, 15.0),
-            ("2026-12-01T00:00:00Z", 4, 12.0),
+            ("2025-11-16T23:00:00Z", 1, 5.0),
+            ("2025-11-17T08:00:00Z", 2, 6.0),
+            ("2025-11-23T10:00:00Z", 3, 15.0),
+            ("2025-12-01T00:00:00Z", 4, 12.0),
         ],
     );
 }
@@ -86,19 +86,19 @@ fn flags_choose_zone_range_number_and_order() {
     month(&env);
     // Sunday 23:30 in UTC is Monday in Berlin and at +01:00; midnight of December is November in New York.
     for zone in ["Europe/Berlin", "+01:00", "+1", "+0100"] {
-        expect(&env, &["weekly", "-z", zone], "week", &[("2026-11-16", 6, 26.0), ("2026-11-30", 4, 12.0)]);
+        expect(&env, &["weekly", "-z", zone], "week", &[("2025-11-17", 6, 26.0), ("2025-12-01", 4, 12.0)]);
     }
-    expect(&env, &["monthly", "--timezone", "America/New_York"], "month", &[("2026-11", 10, 38.0)]);
-    expect(&env, &["monthly", "--timezone", "-05:00"], "month", &[("2026-11", 10, 38.0)]);
-    let range = ["-z", "UTC", "-s", "2026-11-16", "-u", "2026-11-22"];
-    expect(&env, &range, "date", &[("2026-11-16", 2, 6.0), ("2026-11-22", 3, 15.0)]);
-    expect(&env, &["-z", "UTC", "--until", "20261115"], "date", &[("2026-11-15", 1, 5.0)]);
-    expect(&env, &["-z", "UTC", "--last", "2"], "date", &[("2026-11-22", 3, 15.0), ("2026-12-01", 4, 12.0)]);
+    expect(&env, &["monthly", "--timezone", "America/New_York"], "month", &[("2025-11", 10, 38.0)]);
+    expect(&env, &["monthly", "--timezone", "-05:00"], "month", &[("2025-11", 10, 38.0)]);
+    let range = ["-z", "UTC", "-s", "2025-11-17", "-u", "2025-11-23"];
+    expect(&env, &range, "date", &[("2025-11-17", 2, 6.0), ("2025-11-23", 3, 15.0)]);
+    expect(&env, &["-z", "UTC", "--until", "20251116"], "date", &[("2025-11-16", 1, 5.0)]);
+    expect(&env, &["-z", "UTC", "--last", "2"], "date", &[("2025-11-23", 3, 15.0), ("2025-12-01", 4, 12.0)]);
     expect(
         &env,
         &["-z", "UTC", "--last", "2", "--order", "desc"],
         "date",
-        &[("2026-12-01", 4, 12.0), ("2026-11-22", 3, 15.0)],
+        &[("2025-12-01", 4, 12.0), ("2025-11-23", 3, 15.0)],
     );
     expect(&env, &["projects", "--last", "1"], "project", &[("/src/api", 7, 27.0)]);
     expect(&env, &["projects", "-o", "asc"], "project", &[("/src/web", 3, 11.0), ("/src/api", 7, 27.0)]);
