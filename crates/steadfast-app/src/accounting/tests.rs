@@ -9,6 +9,7 @@ use steadfast_store::Session;
 
 mod any_order;
 mod doubt;
+mod evaluator;
 
 impl World {
     /// One pass over all files of the session.

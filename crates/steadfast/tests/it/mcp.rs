@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may panic as tests do")]
 
+mod evaluator;
 mod goals;
 mod protocol;
 mod recall;
