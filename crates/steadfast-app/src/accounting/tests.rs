@@ -8,6 +8,7 @@ use steadfast_model::goal::change::{self, Span};
 use steadfast_store::Session;
 
 mod any_order;
+mod codex_copies;
 mod doubt;
 mod evaluator;
 
