@@ -173,7 +173,7 @@ pub fn session_details(host: Host, stream: &AgentStream, started_at_ms: Millis, 
     for file in session_files(host, stream, started_at_ms, ended_at_ms) {
         let Ok(reading) = (adapter(host).read_counts)(&file, &Position::default()) else { continue };
         for response in reading.responses.iter().filter(|response| is_of(response, started_at_ms)) {
-            let cost_micros = Table::shipped().cost_micros(&response.model, &response.tokens).unwrap_or(0);
+            let cost_micros = Table::shipped().cost_micros(&response.bill()).unwrap_or(0);
             let spent = details.models.entry(response.model.clone()).or_default();
             spent.tokens = spent.tokens.saturating_add(response.tokens.charged());
             spent.cost_micros = spent.cost_micros.saturating_add(cost_micros);

@@ -8,7 +8,9 @@ use steadfast_model::goal::change::{self, Span};
 use steadfast_store::Session;
 
 mod any_order;
+mod codex_copies;
 mod doubt;
+mod evaluator;
 
 impl World {
     /// One pass over all files of the session.

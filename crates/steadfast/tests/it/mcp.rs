@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may panic as tests do")]
 
 mod completion;
+mod evaluator;
 mod goals;
 mod protocol;
 mod recall;

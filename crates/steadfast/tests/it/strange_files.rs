@@ -46,7 +46,7 @@ impl Thing {
 fn guarded(env: &Env, arguments: &[&str], stdin: &str) -> Output {
     let plain = env.command(arguments);
     let mut command = Command::new("bash");
-    command.arg("-c").arg(format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")).arg(plain.get_program());
+    command.arg("-c").arg(format!("ulimit -v {MEMORY} 2>/dev/null; exec \"$0\" \"$@\"")).arg(plain.get_program());
     command.args(plain.get_args()).env_clear().current_dir(env.project());
     command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let input = env.path("stdin");

@@ -106,6 +106,7 @@ fn a_goal_created_by_the_tool_is_judged_by_the_evaluator() {
         "{output:?} {goal:#}"
     );
     assert_eq!(goal["subagent_tokens"], model.handed_out_of(Kind::Subagent).total());
+    assert_eq!(goal["evaluator_tokens"], goal["subagent_tokens"], "{goal:#}");
     let kinds = event_kinds(&client);
     assert!(kinds.contains(&"goal_completed_by_evaluator".to_owned()), "{kinds:?}");
     assert_eq!(kinds.iter().filter(|kind| *kind == "evaluator_verdict").count(), 1);

@@ -91,6 +91,7 @@ fn counts_are_exact_after_two_compactions_a_resume_and_a_fork() {
     assert_eq!(goal["tokens_used"], handed(&model, Kind::Main, &session), "{goal:#}");
     assert_eq!(goal["subagent_tokens"], handed(&model, Kind::Subagent, &session), "{goal:#}");
     assert_ne!(goal["subagent_tokens"], 0);
+    assert_eq!(goal["evaluator_tokens"], 0, "{goal:#}");
     assert_eq!(goal["tokens_used"], before_fork["tokens_used"]);
     let kinds = event_kinds(&client);
     assert!(!kinds.contains(&"accounting_uncertain_set".to_owned()), "{kinds:?}");
