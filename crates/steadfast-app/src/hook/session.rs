@@ -15,6 +15,7 @@ use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::hook::{HookEvent, HookReply, StartSource};
 use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
+use steadfast_system::process;
 use steadfast_system::process::ProcessId;
 
 /// The most time between the end of a session by `/clear` and the start of the next one.
