@@ -14,6 +14,7 @@ use steadfast_model::hook::{Agent, OwnToolDone, StartSource};
 
 mod announcing;
 mod driving;
+mod overtime;
 mod session;
 mod transactions;
 mod trouble;

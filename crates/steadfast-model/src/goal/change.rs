@@ -130,10 +130,14 @@ pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
         }
         _ => return Err(goal.wrong_state("only a running goal can be paused")),
     }
-    let event = Event::new(EventKind::GoalPaused, json!({"reason": "user"}));
-    let mut change = pause_for(goal, PausedReason::User, event, now);
+    Ok(pause_by_user(goal, json!({"reason": PausedReason::User}), now))
+}
+
+/// Pauses for a person, from any live state. A turn that runs is asked to end.
+pub fn pause_by_user(goal: &Goal, payload: Value, now: Millis) -> Change {
+    let mut change = pause_for(goal, PausedReason::User, Event::new(EventKind::GoalPaused, payload), now);
     change.goal.begin_overtime(goal);
-    Ok(change)
+    change
 }
 
 /// Pauses for any reason, from any live state.
