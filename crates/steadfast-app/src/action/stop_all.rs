@@ -4,8 +4,7 @@ use serde_json::json;
 
 use super::{ActionError, Place, refresh, start_next_with};
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::change::pause_for;
-use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::goal::change::pause_by_user;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason};
 use steadfast_model::run::{RunReason, RunStatus, Stopping};
 use steadfast_store::{Db, Origin, RunFilter, RunLine, Store, StoreError};
@@ -34,8 +33,8 @@ pub fn pause_all(store: &mut Store, origin: Origin, now: Millis) -> Result<Stopp
         let mut done = StoppedAll::default();
         for goal in db.goals()? {
             if would_move(db, &goal)? {
-                let event = Event::new(EventKind::GoalPaused, json!({"reason": "user", "all": true}));
-                done.paused.push(db.save(&goal, pause_for(&goal, PausedReason::User, event, now), origin)?);
+                let change = pause_by_user(&goal, json!({"reason": "user", "all": true}), now);
+                done.paused.push(db.save(&goal, change, origin)?);
             }
         }
         let running = RunFilter { status: Some(RunStatus::Running), ..RunFilter::default() };

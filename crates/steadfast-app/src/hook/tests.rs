@@ -15,6 +15,7 @@ use steadfast_system::process;
 
 mod announcing;
 mod driving;
+mod overtime;
 mod session;
 mod transactions;
 mod trouble;

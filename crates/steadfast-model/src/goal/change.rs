@@ -140,9 +140,18 @@ fn pause_as(goal: &Goal, by: PausedReason, now: Millis) -> Result<Change, Refusa
         }
         _ => return Err(goal.wrong_state("only a running goal can be paused")),
     }
+<<<<<<< HEAD
     let mut change = pause_for(goal, by, Event::new(EventKind::GoalPaused, json!({"reason": by})), now);
+=======
+    Ok(pause_by_user(goal, json!({"reason": PausedReason::User}), now))
+}
+
+/// Pauses for a person, from any live state. A turn that runs is asked to end.
+pub fn pause_by_user(goal: &Goal, payload: Value, now: Millis) -> Change {
+    let mut change = pause_for(goal, PausedReason::User, Event::new(EventKind::GoalPaused, payload), now);
+>>>>>>> turnlimits
     change.goal.begin_overtime(goal);
-    Ok(change)
+    change
 }
 
 /// Pauses for any reason, from any live state.

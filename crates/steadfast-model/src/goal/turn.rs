@@ -236,7 +236,7 @@ fn hand_wind_down(goal: &Goal, limit: Axis, now: Millis) -> Change {
 }
 
 /// Ends a goal's wind-down turn: at a cap it pauses under the cap's name, at a budget it is `budget_limited`.
-fn stop_at_limit(goal: &Goal, limit: Axis, now: Millis) -> Change {
+pub(super) fn stop_at_limit(goal: &Goal, limit: Axis, now: Millis) -> Change {
     let Standing { used, most, .. } = goal.standing(limit, now);
     let reason = limit.paused_reason();
     let payload = json!({"limit": limit, "used": used, "most": most, "reason": reason});

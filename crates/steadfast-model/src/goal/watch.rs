@@ -6,7 +6,7 @@ use serde_json::json;
 use super::change::{Change, Span, pause_for, session_ended};
 use super::event::{Event, EventKind};
 use super::liveness::{self, Facts, Next, Stall, WAKE_GRACE, WokenBy};
-use super::turn::{MOST_FAILURES, retry_delay};
+use super::turn::{MOST_FAILURES, retry_delay, stop_at_limit};
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 
@@ -68,8 +68,13 @@ fn tell(stall: Stall, goal: &Goal, idle_since: Millis, now: Millis) -> Step {
     if at > now { Step::LookAt(at) } else { Step::Tell(stall) }
 }
 
-/// The user is told that nothing moves the goal; the store adds the message.
+/// The user is told that nothing moves the goal; the store adds the message. A wait that outlived the goal's deadline ends
+/// as the pause of that limit: no turn can begin in which it would wind down.
 pub fn told(goal: &Goal, stall: Stall, now: Millis) -> Change {
+    let reached = goal.reached_limit(now).filter(|axis| !axis.is_budget());
+    if let Some(limit) = reached.filter(|_| goal.paused_reason == Some(PausedReason::Waiting)) {
+        return stop_at_limit(goal, limit, now);
+    }
     let after = Goal { stall_told: true, ..goal.changed(now) };
     let event = Event::new(EventKind::GoalStalled, json!({"stall": stall, "reason": stall.reason()}));
     Change { goal: after, events: vec![event], span: Span::Keep }
@@ -118,6 +123,9 @@ fn put_back(goal: &Goal, wake_at: Millis, now: Millis) -> Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal::change;
+    use crate::goal::wait::WaitFor;
+    use crate::limit::{Axis, Limits};
     use crate::testing::{START, goal};
 
     const OPEN: Facts = Facts {
@@ -168,6 +176,20 @@ mod tests {
         let paused = Goal { status: GoalStatus::Paused, paused_reason: Some(PausedReason::Waiting), ..due() };
         let waiting = Goal { wake_at_ms: Some(START + 900_000), ..paused };
         assert_eq!(step(&waiting, CLOSED, START, START + 100_000), Step::LookAt(START + 900_000 + TELL_AFTER));
+    }
+
+    #[test]
+    fn a_deadline_that_passes_in_a_closed_session_ends_the_wait_as_its_pause() {
+        let limits = Limits::default().with(Axis::Deadline, START + 60_000);
+        let wait = change::wait(&Goal { limits, ..goal() }, WaitFor::Time, Some(START + 900_000), START).unwrap();
+        let waiting = wait.goal;
+        let told_at = START + 60_000 + TELL_AFTER;
+        assert_eq!(step(&waiting, CLOSED, START, START + 60_000), Step::LookAt(told_at));
+        assert_eq!(step(&waiting, CLOSED, START, told_at), Step::Tell(Stall::SessionClosed));
+        let change = told(&waiting, Stall::SessionClosed, told_at);
+        assert_eq!((change.goal.state(), change.goal.wake_at_ms), ("paused (deadline)".into(), None));
+        assert_eq!(change.events[0].kind, EventKind::CapReached);
+        assert_eq!(step(&change.goal, CLOSED, START, told_at), Step::Rests);
     }
 
     #[test]

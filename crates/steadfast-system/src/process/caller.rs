@@ -17,7 +17,8 @@ const BLOCK: u64 = 1024;
 /// What this process needs from its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// An event that is only recorded.
+    /// An event that is only recorded. Nothing depends on it, so a hook that the system moved to another CPU while its
+    /// pipes were opened is believed too.
     Event,
     /// An event that grants something. Costs a look at the client's files where its input comes by a pipe.
     Grant,
@@ -112,7 +113,7 @@ fn is_given_by_pipe(need: Need, facts: &PipeFacts) -> bool {
     let opened_together =
         facts.stdout.is_some_and(|stdout| is_opened_before(facts.stdin, stdout)) && !facts.has_children;
     match need {
-        Need::Event => opened_together,
+        Need::Event => !facts.has_children,
         Need::Grant => {
             !facts.is_of_another && (facts.client_writes_stdin || opened_together && facts.client_reads_stdout)
         }
@@ -217,17 +218,13 @@ mod tests {
         let table: [(&str, PipeFacts, [bool; 3]); 9] = [
             ("a hook whose input was written and closed", HOOK, [true, true, false]),
             ("a hook while the client still writes", SERVER, [true, true, true]),
-            ("a pipe that the agent's shell made", PipeFacts { stdin: 2_060, ..HOOK }, [false, false, false]),
+            ("a pipe that the agent's shell made", PipeFacts { stdin: 2_060, ..HOOK }, [true, false, false]),
             ("with a child that wrote it", PipeFacts { has_children: true, ..HOOK }, [false, false, false]),
             ("both pipes made by the agent", PipeFacts { client_reads_stdout: false, ..HOOK }, [true, false, false]),
-            ("stdout is a file", PipeFacts { stdout: None, ..HOOK }, [false, false, false]),
+            ("stdout is a file", PipeFacts { stdout: None, ..HOOK }, [true, false, false]),
             ("the pipe of another server", PipeFacts { is_of_another: true, ..SERVER }, [true, false, false]),
             ("at the change of blocks", PipeFacts { stdin: 2_048, stdout: Some(9_217), ..HOOK }, [true, true, false]),
-            (
-                "from another CPU's block",
-                PipeFacts { stdin: 2_047, stdout: Some(2_049), ..HOOK },
-                [false, false, false],
-            ),
+            ("from another CPU's block", PipeFacts { stdin: 2_047, stdout: Some(2_049), ..HOOK }, [true, false, false]),
         ];
         for (what, facts, expected) in table {
             let given = [Need::Event, Need::Grant, Need::Connection].map(|need| is_given_by_pipe(need, &facts));

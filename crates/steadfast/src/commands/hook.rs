@@ -121,11 +121,19 @@ fn ending_turn(input: &HookInput, paths: &Paths, reply: HookReply) -> HookReply 
 
 /// The client that called; an error if it cannot be proven. `None` on systems that do not show it.
 fn client_of(input: &HookInput) -> Result<Option<ProcessId>, NotTheClient> {
-    let is_frequent = matches!(
+    let grants = matches!(
         input.event,
-        HookEvent::Seen | HookEvent::ToolBatch { .. } | HookEvent::OwnToolDone(_) | HookEvent::ModelAnswered
+        HookEvent::SessionStart(_)
+            | HookEvent::SessionEnd { .. }
+            | HookEvent::Prompt { typed: true }
+            | HookEvent::Command { .. }
+            | HookEvent::Commands { .. }
+            | HookEvent::Directive { .. }
+            | HookEvent::CommandPassed
+            | HookEvent::OwnTool { .. }
+            | HookEvent::SubagentStart { .. }
     );
-    let need = if is_frequent { Need::Event } else { Need::Grant };
+    let need = if grants { Need::Grant } else { Need::Event };
     match Caller::look() {
         Some(caller) => caller.proven_client(need).map(Some).map_err(NotTheClient::Unproven),
         None => Ok(process::client_of_hook()),

@@ -30,6 +30,21 @@ fn obedient(request: &Request) -> Reply {
     if is_refused { Reply::text("I stop here.").usage(Usage::new(990, 0, 10, 0)) } else { stubborn(request) }
 }
 
+/// Ends the daemon that the client leaves behind, also when the test fails.
+struct Daemon<'a>(&'a Codex);
+
+impl Drop for Daemon<'_> {
+    fn drop(&mut self) {
+        let home = self.0.codex_home().to_string_lossy().into_owned();
+        for entry in fs::read_dir("/proc").expect("processes").flatten() {
+            let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            if command.starts_with(home.as_bytes()) {
+                let _ = std::process::Command::new("kill").arg(entry.file_name()).status();
+            }
+        }
+    }
+}
+
 fn steps_taken(codex: &Codex) -> usize {
     fs::read_to_string(codex.project().join("steps.txt")).unwrap_or_default().lines().count()
 }
@@ -94,6 +109,7 @@ fn a_passed_deadline_ends_a_long_turn() {
 fn a_turn_that_ignores_its_limit_is_interrupted_by_the_daemon() {
     let model = ScriptedResponses::start(stubborn);
     let codex = trusted(Codex::new(&model).feature("daemon_auto_start", true));
+    let _daemon = Daemon(&codex);
     let tui = Tui::start(&codex, &[]);
     tui.submit("$goal-start \"Too much\" --budget 10k");
     tui.wait_for("the end of the turn", Duration::from_mins(1), |screen| screen.contains("interrupted"));
