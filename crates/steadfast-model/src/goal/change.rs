@@ -140,16 +140,16 @@ fn pause_as(goal: &Goal, by: PausedReason, now: Millis) -> Result<Change, Refusa
         }
         _ => return Err(goal.wrong_state("only a running goal can be paused")),
     }
-<<<<<<< HEAD
-    let mut change = pause_for(goal, by, Event::new(EventKind::GoalPaused, json!({"reason": by})), now);
-=======
-    Ok(pause_by_user(goal, json!({"reason": PausedReason::User}), now))
+    Ok(pause_of_turn(goal, by, json!({"reason": by}), now))
 }
 
 /// Pauses for a person, from any live state. A turn that runs is asked to end.
 pub fn pause_by_user(goal: &Goal, payload: Value, now: Millis) -> Change {
-    let mut change = pause_for(goal, PausedReason::User, Event::new(EventKind::GoalPaused, payload), now);
->>>>>>> turnlimits
+    pause_of_turn(goal, PausedReason::User, payload, now)
+}
+
+fn pause_of_turn(goal: &Goal, by: PausedReason, payload: Value, now: Millis) -> Change {
+    let mut change = pause_for(goal, by, Event::new(EventKind::GoalPaused, payload), now);
     change.goal.begin_overtime(goal);
     change
 }
