@@ -146,7 +146,9 @@ fn a_command_of_the_user_or_the_repository_is_left_alone() {
 #[test]
 fn cleanup_keeps_the_goal_of_a_session_whose_start_was_not_seen() {
     let env = Env::new();
-    let start = |session: &str| drop(env.run(&["goal", "start", "x", "--session", session]).succeeds());
+    let start = |session: &str| {
+        env.run(&["goal", "start", "x", "--session", session]).succeeds();
+    };
     let cleanup =
         |hours: &str| env.run(&["goal", "cleanup", "--delete", "--older-than", hours]).succeeds().stdout.clone();
     start("alive");
