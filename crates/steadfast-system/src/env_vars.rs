@@ -100,7 +100,6 @@ pub fn path(name: &str) -> Option<PathBuf> {
 }
 
 /// All variables that are text.
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 pub fn all() -> impl Iterator<Item = (String, String)> {
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     std::env::vars_os().filter_map(text)

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::text;
+
 /// Variables that are kept with their values. Their values are paths and languages, no secrets.
 const KEPT: &[&str] = &[
     "PATH",
@@ -71,7 +73,7 @@ impl StartEnvironment {
 }
 
 fn hash(value: &str) -> String {
-    Sha256::digest(value).iter().map(|byte| format!("{byte:02x}")).collect()
+    text::hex(&Sha256::digest(value))
 }
 
 #[cfg(test)]

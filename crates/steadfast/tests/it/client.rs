@@ -37,19 +37,22 @@ pub(crate) struct Server {
     directory: tempfile::TempDir,
 }
 
-static SERVERS: LazyLock<Mutex<HashMap<Vec<(OsString, OsString)>, Arc<Server>>>> = LazyLock::new(Mutex::default);
+/// Names and values.
+type Variables = Vec<(OsString, OsString)>;
+
+static SERVERS: LazyLock<Mutex<HashMap<Variables, Arc<Server>>>> = LazyLock::new(Mutex::default);
 
 /// The client with the home and store of a command.
 pub(crate) fn client_of(command: &Command) -> Arc<Server> {
     let is_ours = |name: &OsStr| OURS.iter().any(|ours| name == *ours);
     let ours = command.get_envs().filter(|(name, _)| is_ours(name));
-    let key: Vec<(OsString, OsString)> = ours.filter_map(|(name, value)| Some((name.into(), value?.into()))).collect();
+    let key: Variables = ours.filter_map(|(name, value)| Some((name.into(), value?.into()))).collect();
     let mut servers = SERVERS.lock().unwrap();
     Arc::clone(servers.entry(key.clone()).or_insert_with(|| Arc::new(Server::start(key))))
 }
 
 impl Server {
-    fn start(environment: Vec<(OsString, OsString)>) -> Self {
+    fn start(environment: Variables) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut process = Command::new("python3")
             .args([Path::new(SCRIPT), Path::new("serve"), &directory.path().join("client")])

@@ -218,7 +218,7 @@ fn the_model_cannot_use_the_users_commands() {
             return Reply::text(format!("slash: {result}"));
         }
         if let Some(result) = request.tool_result("toolu_forged") {
-            assert!(result.contains("is for the user"), "{result}");
+            assert!(result.contains("does not come from Claude Code"), "{result}");
             let skill = request.tool_named("Skill").expect("Skill is offered");
             return Reply::default().and_tool_with_id(
                 "toolu_slash",
