@@ -1,5 +1,9 @@
 //! Hooks about a turn: its end, and an interrupt.
 
+mod words;
+
+pub(super) use words::{limited, repeated};
+
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -107,7 +111,7 @@ pub(super) fn stopped(
         Some(brief) => Some(brief.text(&goal, restore::wording(call, store.read(), &goal)?, call.now)?),
         None => None,
     };
-    let message = message(call, &goal, decision, &warnings);
+    let message = words::message(call, &goal, decision, &warnings);
     Ok(HookReply { block, message, wake_at_ms: wake::moment(&goal), ..HookReply::default() })
 }
 
@@ -263,57 +267,6 @@ pub(super) fn wait_for_last_message(
         std::thread::sleep(LAST_MESSAGE_STEP);
         accounting::read_on(host, readings)?;
     }
-}
-
-/// What the user is told at the end of a turn.
-fn message(call: &Call<'_>, goal: &Goal, decision: Decision, warnings: &[Axis]) -> Option<String> {
-    let mut messages: Vec<String> =
-        warnings.iter().map(|limit| format!("◎ {}", call.describe_near(goal, *limit))).collect();
-    match decision {
-        Decision::Silent | Decision::UserFirst | Decision::Continue => {}
-        Decision::BackgroundFirst => {
-            let wait = text::duration(background_wait(call) / 1_000);
-            messages.push(format!("◎ goal waits for the background tasks, at most {wait}."));
-        }
-        Decision::NativeGoalDrives => {
-            messages.push("◎ the client's own /goal drives; /goal clear lets this goal continue.".into());
-        }
-        Decision::WindDown(limit) => {
-            messages.push(format!("◎ limit reached ({}); one turn to wind down.", call.describe_reached(goal, limit)));
-        }
-        Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
-        Decision::NoProgress => messages.push(call.host().spell(&format!(
-            "◎ no progress in {} turns, so the goal is paused (no_progress). /goal-resume continues.",
-            call.paths.config.goal.no_progress_limit
-        ))),
-        Decision::Repeats(count) => messages.push(repeated(call, count)),
-        Decision::AccountingUncertain => messages.push(call.host().spell(
-            "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
-             Run /goal-reconcile --accept-reset to resume.",
-        )),
-        Decision::HandOver => messages.push(
-            "◎ Claude Code's cap on Stop blocks is reached, so the turn ends; the goal stays active and continues \
-             with the next prompt. CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts the cap."
-                .into(),
-        ),
-    }
-    (!messages.is_empty()).then(|| messages.join("\n"))
-}
-
-pub(super) fn repeated(call: &Call<'_>, count: i64) -> String {
-    call.host().spell(&format!(
-        "◎ the same tool calls gave the same results {count} times, so the goal is paused (no_progress). /goal-resume \
-         continues."
-    ))
-}
-
-pub(super) fn limited(goal: &Goal, limit: Axis, call: &Call<'_>) -> String {
-    let way_on = match limit.extend_flag() {
-        Some(flag) => format!("/goal-extend {flag} continues it"),
-        None => "/goal-resume continues it when there is room again".to_owned(),
-    };
-    let reached = call.describe_reached(goal, limit);
-    format!("◎ the goal is {}: {reached}. {}.", goal.state(), call.host().spell(&way_on))
 }
 
 /// The user stopped the turn: no Stop follows, and the goal pauses. A turn of the client's own goal does not count:
