@@ -1,10 +1,12 @@
 //! Caps of `[limits]` over everything on the machine, over one session and over one model, and the quota of the plan.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::env::{Env, finish, now};
+use crate::runs::World;
 
 const THREAD: &str = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee";
 
@@ -280,4 +282,75 @@ fn codex_reports_the_plan_in_its_rollout_and_a_configured_limit_ends_a_turn() {
     assert!(message(&reply).contains("91 % of the plan's 5-hour window used, so the goal is paused"), "{reply}");
     let goal = env.run(&["goal", "status", "--json", "--session", THREAD]).json()["goal"].clone();
     assert_eq!((&goal["paused_reason"], &goal["plan"][0]["used_percent"]), (&json!("usage_limit"), &json!(91)));
+}
+
+/// A world whose agent is Claude Code as a run sees it: a session file, and events that name it.
+fn world_with_claude(limits: &str) -> World {
+    let world = World::new();
+    world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
+    let tree = world.env.claude_config().join("projects/-work");
+    let usage = r#""usage":{"input_tokens":700,"output_tokens":50}"#;
+    let script = format!(
+        r#"#!/bin/sh
+cat > /dev/null; mkdir -p {tree}; echo x >> tries
+id=$STEADFAST_RUN-$STEADFAST_ITERATION
+echo '{{"type":"assistant","uuid":"u-'$id'","timestamp":"'$(date -u +%Y-%m-%dT%H:%M:%S.999Z)'","sessionId":"'$id'","message":{{"id":"m-'$id'","role":"assistant","type":"message","model":"claude-opus-4-8","content":[],{usage}}}}}' >> {tree}/$id.jsonl
+echo '{{"type":"system","subtype":"init","session_id":"'$id'"}}'
+echo '{{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"'$id'","total_cost_usd":0.01,{usage}}}'
+"#,
+        tree = tree.display()
+    );
+    let program = world.env.path("claude");
+    world.write(&program, &script);
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let file = world.env.home().join("config.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let agent = format!("[agents.claude]\nprogram = '{}'\n", program.display());
+    std::fs::write(file, format!("{config}{agent}[limits]\n{limits}\n")).unwrap();
+    world
+}
+
+#[test]
+fn caps_of_a_model_and_of_a_session_end_a_run() {
+    for (limits, cap, iterations) in [
+        (
+            "[limits.models.\"claude-opus\"]\ndaily_tokens = 1500",
+            "models.\"claude-opus\".daily_tokens: 1,500 of 1,500",
+            2,
+        ),
+        ("[limits.models.\"claude-haiku\"]\ndaily_tokens = 1", "", 3),
+        ("session_tokens = 700", "session_tokens: 750 of 700", 1),
+    ] {
+        let world = world_with_claude(limits);
+        let output = world.run(&["loop", "run", "open", "m", "--max", "3", "--json"]);
+        let status = output.json();
+        let reason = if cap.is_empty() { "max_iterations" } else { "cost_cap" };
+        let told = (output.code, &status["reason"], &status["iteration"]);
+        assert_eq!(told, (5, &json!(reason), &json!(iterations)), "{limits}: {output:?}");
+        assert!(output.stderr.contains(cap), "{limits}: {output:?}");
+    }
+}
+
+#[test]
+fn a_run_waits_for_the_reset_of_a_plan_that_is_used_as_far_as_allowed() {
+    let world = world_with_claude("daily_tokens = 1000000");
+    world.run(&["loop", "run", "open", "first", "--max", "1"]);
+    let reset = in_seconds(3) * 1_000;
+    world.env.execute(&format!(
+        "INSERT INTO plan_usage (host, window, used_percent, resets_at_ms, seen_at_ms)
+         VALUES ('claude', 'five_hour', 93.0, {reset}, {reset} - 10800000)"
+    ));
+    let tries = world.lines("tries").len();
+    world.run(&["loop", "run", "open", "m", "--plan-percent", "90", "--detach"]).succeeds();
+    let held = || world.env.sql("SELECT failure, message FROM run_attempts WHERE status = 'failed'");
+    let deadline = Instant::now() + Duration::from_mins(2);
+    while held().is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(held(), [["usage_limit", "93 % of the plan's 5-hour window used, the limit is 90 %"]]);
+    assert_eq!(world.lines("tries").len(), tries, "no agent was started");
+    world.run(&["loop", "kill", "m"]);
+    world.env.execute(&format!("UPDATE plan_usage SET used_percent = 89.0, resets_at_ms = {reset}"));
+    let output = world.run(&["loop", "run", "open", "n", "--plan-percent", "90", "--max", "1", "--json"]);
+    assert_eq!(&output.json()["iteration"], &json!(1), "{output:?}");
 }
