@@ -81,6 +81,7 @@ fn used(root: &Path) -> AttemptUsage {
                 cache_read: row.get(3)?,
             },
             cost_micros: row.get(4)?,
+            cost_unknown: false,
         })
     });
     usage.expect("sums")
