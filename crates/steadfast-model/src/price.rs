@@ -7,16 +7,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::reading::{Tier, Tokens};
+use crate::reading::{Bill, Tier, Tokens};
 use crate::text;
-
-/// What a session file says about a response that decides its price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bill<'a> {
-    pub model: &'a str,
-    pub tier: Tier,
-    pub tokens: &'a Tokens,
-}
 
 /// Dollars per million tokens of each kind.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq)]

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::clock::{DAY, Millis};
-use crate::price::Bill;
 use crate::quota::Quota;
 use crate::text;
 
@@ -67,6 +66,14 @@ pub enum Tier {
     Flex,
     /// One that this program does not know.
     Unknown,
+}
+
+/// What a session file says about a response that decides its price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bill<'a> {
+    pub model: &'a str,
+    pub tier: Tier,
+    pub tokens: &'a Tokens,
 }
 
 /// One response of the model, which a file may record on several lines.

@@ -178,11 +178,9 @@ impl FileRecords {
             self.records.iter().enumerate().map(|(at, record)| (record.id, at)).collect();
         self.records.reserve_exact(reading.responses.len());
         for response in &reading.responses {
-            let agent_type = match (response.agent_type.as_str(), self.agent_type.as_str()) {
-                ("", "") if file.is_subagent => UNNAMED_SUBAGENT,
-                ("", told) => told,
-                (told, _) => told,
-            };
+            let unnamed = if file.is_subagent { UNNAMED_SUBAGENT } else { "" };
+            let told = [&*response.agent_type, &*self.agent_type].into_iter().find(|told| !told.is_empty());
+            let agent_type = told.unwrap_or(unnamed);
             let mut id = Fingerprint::default();
             id.add(response.id.as_bytes());
             let record = ResponseRecord {

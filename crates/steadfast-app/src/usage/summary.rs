@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::collect::{Details, ResponseRecord};
 use steadfast_hosts::tree::TranscriptFile;
 use steadfast_model::clock::Millis;
-use steadfast_model::price::{Bill, Table};
-use steadfast_model::reading::Tokens;
+use steadfast_model::price::Table;
+use steadfast_model::reading::{Bill, Tokens};
 
 /// Sums are kept for quarters of an hour: days begin on one in every time zone, and blocks begin on an hour.
 pub const SLOT_MS: Millis = 15 * 60 * 1000;

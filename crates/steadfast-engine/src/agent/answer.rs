@@ -7,8 +7,8 @@ use steadfast_hosts::stream::{self, AgentStream};
 use steadfast_hosts::trouble::{self, Trouble};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
-use steadfast_model::price::{Bill, Table};
-use steadfast_model::reading::Tier;
+use steadfast_model::price::Table;
+use steadfast_model::reading::{Bill, Tier};
 use steadfast_model::run::{AgentPlan, AttemptUsage};
 use steadfast_model::text;
 

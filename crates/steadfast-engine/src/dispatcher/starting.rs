@@ -101,14 +101,14 @@ impl Dispatcher<'_, '_> {
 
 impl AttemptThread {
     /// Starts the supervisor of the attempt; otherwise returns the outcome.
-    pub(super) fn start(&self, launch: &Launch) -> Result<Child, Outcome> {
-        let failed = |error: std::io::Error| cannot_start(format!("cannot start the attempt: {error}"));
+    pub(super) fn start(&self, launch: &Launch) -> Result<Child, Box<Outcome>> {
+        let failed = |error: std::io::Error| Box::new(cannot_start(format!("cannot start the attempt: {error}")));
         let directory = match self.workplace.enter(&self.stopping) {
             Ok(directory) if !self.stopping.is_cancelled() => directory,
             Ok(_) | Err(WorktreeError::Ending) => {
-                return Err(without_agent(FailureKind::Stopped, "stopped before it started".to_owned()));
+                return Err(Box::new(without_agent(FailureKind::Stopped, "stopped before it started".to_owned())));
             }
-            Err(error) => return Err(cannot_start(error.to_string())),
+            Err(error) => return Err(Box::new(cannot_start(error.to_string()))),
         };
         self.save_tree_before(&directory);
         let promises: Vec<String> = self.stage.completion.promises().map(str::to_owned).collect();
@@ -125,7 +125,7 @@ impl AttemptThread {
             attempt: &self.attempt,
             config: &self.engine.config.agents,
         };
-        let invoked = agent::invocation(&call).map_err(|error| cannot_start(error.to_string()))?;
+        let invoked = agent::invocation(&call).map_err(|error| Box::new(cannot_start(error.to_string())))?;
         let left = launch.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.unwrap_or(Duration::MAX).min(limit_of(&self.stage));
         let prepare = || invoked.prepare(&call, limit, self.engine.grace, launch.ordinal);

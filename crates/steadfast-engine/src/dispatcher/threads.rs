@@ -58,8 +58,8 @@ impl Dispatcher<'_, '_> {
         };
         std::thread::spawn(move || {
             let started = launch.map(|launch| thread.start(&launch)).transpose();
-            let outcome = started.map_or_else(|outcome| outcome, |supervisor| thread.outcome(supervisor));
-            thread.send(EngineMessage::Ended { id, outcome: Box::new(outcome) });
+            let outcome = started.map_or_else(|outcome| outcome, |supervisor| Box::new(thread.outcome(supervisor)));
+            thread.send(EngineMessage::Ended { id, outcome });
         });
     }
 

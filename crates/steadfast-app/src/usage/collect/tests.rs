@@ -239,11 +239,14 @@ fn line_with(id: &str, tokens: [i64; 4], fields: &[(&str, &str)], usage: &[(&str
     format!("{line}\n")
 }
 
+/// A name, the fields of the usage, the cost.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<i64>);
+
 #[test]
 fn a_response_is_priced_by_what_its_line_says() {
     let machine = Machine::new();
     let tokens = [1_000, 1_000, 0, 0];
-    let cases: [(&str, &[(&str, &str)], Option<i64>); 6] = [
+    let cases: [Case<'_>; 6] = [
         ("standard", &[("speed", "standard"), ("service_tier", "standard")], Some(30_000)),
         ("fast", &[("speed", "fast"), ("service_tier", "standard")], Some(60_000)),
         ("batch", &[("service_tier", "batch")], Some(15_000)),

@@ -12,8 +12,8 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use steadfast_model::price::{Bill, Table};
-use steadfast_model::reading::{Tier, Tokens};
+use steadfast_model::price::Table;
+use steadfast_model::reading::{Bill, Tier, Tokens};
 use steadfast_store::Store;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -169,9 +169,8 @@ pub(super) fn cost_usd(model: &str, input: u64, output: u64, cache_creation: u64
         cache_read: count(cache_read),
         ..Tokens::default()
     };
-    let micros = Table::shipped()
-        .cost_micros(&Bill { model, tier: Tier::default(), tokens: &tokens })
-        .unwrap_or_else(|| panic!("{model} has no price"));
+    let bill = Bill { model, tier: Tier::Standard, tokens: &tokens };
+    let micros = Table::shipped().cost_micros(&bill).unwrap_or_else(|| panic!("{model} has no price"));
     f64::from(i32::try_from(micros).expect("small")) / 1e6
 }
 
