@@ -18,11 +18,11 @@ use memchr::memmem;
 use serde_json::Value;
 
 use self::thread::Thread;
-use self::wire::{Head, Tokens};
+use self::wire::{Head, Tokens, tier};
 use super::hook;
 use crate::lines;
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tier, UsageLimit};
+use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     read_with(path, from, calls::note)
@@ -314,18 +314,6 @@ impl<'a> RolloutLine<'a> {
                 message: text(error, "message").unwrap_or_default().to_owned(),
             });
         }
-    }
-}
-
-/// The service tier of a thread; the client leaves it out for the standard one.
-fn tier(word: Option<&Value>) -> Tier {
-    match word.filter(|word| !word.is_null()).map(|word| word.as_str().unwrap_or_default()) {
-        None | Some("standard" | "default" | "auto") => Tier::Standard,
-        // Priority processing was renamed to fast mode.
-        Some("fast" | "priority") => Tier::Fast,
-        Some("flex") => Tier::Flex,
-        Some("batch") => Tier::Batch,
-        Some(_) => Tier::Unknown,
     }
 }
 
