@@ -19,12 +19,12 @@ use memchr::memmem;
 use serde_json::Value;
 
 use self::thread::Thread;
-use self::wire::{Head, Tokens};
+use self::wire::{Head, Tokens, tier};
 use super::{hook, quota};
 use crate::lines;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::hook::acceptable_id;
-use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tier, UsageLimit};
+use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 use steadfast_system::bounded;
 
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
@@ -332,18 +332,6 @@ impl<'a> RolloutLine<'a> {
                 message: text(error, "message").unwrap_or_default().to_owned(),
             });
         }
-    }
-}
-
-/// The service tier of a thread; the client leaves it out for the standard one.
-fn tier(word: Option<&Value>) -> Tier {
-    match word.filter(|word| !word.is_null()).map(|word| word.as_str().unwrap_or_default()) {
-        None | Some("standard" | "default" | "auto") => Tier::Standard,
-        // Priority processing was renamed to fast mode.
-        Some("fast" | "priority") => Tier::Fast,
-        Some("flex") => Tier::Flex,
-        Some("batch") => Tier::Batch,
-        Some(_) => Tier::Unknown,
     }
 }
 

@@ -102,6 +102,18 @@ impl Tokens {
     }
 }
 
+/// The service tier of a thread; the client leaves it out for the standard one.
+pub(super) fn tier(word: Option<&Value>) -> reading::Tier {
+    match word.filter(|word| !word.is_null()).map(|word| word.as_str().unwrap_or_default()) {
+        None | Some("standard" | "default" | "auto") => reading::Tier::Standard,
+        // Priority processing was renamed to fast mode.
+        Some("fast" | "priority") => reading::Tier::Fast,
+        Some("flex") => reading::Tier::Flex,
+        Some("batch") => reading::Tier::Batch,
+        Some(_) => reading::Tier::Unknown,
+    }
+}
+
 /// When an id of version 7 was made: such ids begin with the time.
 pub(super) fn made_at(id: &str) -> Option<Millis> {
     let bytes = id.as_bytes();
