@@ -34,6 +34,8 @@ pub(super) fn changed_in_shell(call: &Call<'_>, store: &Store) -> Result<Vec<Str
     let (Some(since), Some(goal)) = (since, db.goal(call.session_id())?) else {
         return Ok(Vec::new());
     };
+    // The client's turn may go on over continuations; what was before the last one is told.
+    let since = goal.last_continuation_at_ms.map_or(since, |at| at.max(since));
     let mut lines = Vec::new();
     for event in db.agents_events(&goal.goal_id, SHELL, since)? {
         let tool = event.kind.parse().ok().and_then(same_tool);

@@ -70,11 +70,11 @@ const TOOLS: [ToolSpec; 9] = [
     tool!("record_verdict", Changes, record_verdict, args::RecordVerdict =>
         "Records a verdict on the current objective; only for the goal-evaluator subagent."),
     tool!("update_objective", Changes, update_objective, args::UpdateObjective =>
-        "Replaces the objective, only in a turn in which the user asked for it. Earlier verdicts no longer count."),
+        "Replaces the objective, only when the user asks for it. Earlier verdicts no longer count."),
     tool!("resume_goal", Changes, resume_goal, args::WhichGoal =>
         "Resumes a blocked goal whose obstacle is gone. Only the user can resume a paused one."),
     tool!("abandon_goal", Ends, abandon_goal, args::WhichGoal =>
-        "Ends the goal for good, only in a turn in which the user asked for it."),
+        "Ends the goal for good, only when the user asks for it."),
     tool!("wait_goal", Changes, wait_goal, args::WaitGoal =>
         "Pauses the active goal at no cost until a time or a condition holds. End the turn after it."),
     ToolSpec {
