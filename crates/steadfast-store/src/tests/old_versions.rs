@@ -229,7 +229,7 @@ fn a_store_of_the_version_before_loses_no_row() {
         let run =
             "SELECT run_id, name, kind, title, project_dir, status, stage, plan_json, state_json, version FROM runs";
         let runs = [run, "SELECT * FROM run_stages", "SELECT * FROM run_attempts"];
-        let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name <> 'idx_responses_at'
+        let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT IN ('idx_responses_at', 'idx_runs_parent')
                        AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue') ORDER BY name";
         [&*live, &*history, runs[0], runs[1], runs[2], indexes].map(|sql| rows(db, sql))
     };
@@ -245,6 +245,6 @@ fn a_store_of_the_version_before_loses_no_row() {
     let second =
         "INSERT INTO runs SELECT 'r2', name, kind, title, project_dir, status, reason, stage, plan_json, state_json,
         tokens, cost_micros, engine_pid, engine_pid_started, stop_requested, version, started_at_ms, updated_at_ms,
-        completed_at_ms, charged_goal_id FROM runs";
+        completed_at_ms, charged_goal_id, supervisor_key, parent_run_id, nesting FROM runs";
     assert!(store.db.execute(second, []).is_err(), "one live run of a name");
 }
