@@ -1,6 +1,8 @@
 //! From the session files to the goal: read what is new, enter it in the ledger, charge the goals it belongs
 //! to. Files are read before the transaction begins, so that a slow disk does not hold the lock.
 
+mod for_caps;
+
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -15,6 +17,9 @@ use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
 use steadfast_model::reading::{InvalidField, Position, Reading, ToolLine};
 use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
+
+use for_caps::put_quotas;
+pub use for_caps::record_session;
 
 /// A session file with what is new in it.
 #[derive(Debug)]
@@ -212,34 +217,6 @@ pub fn record(
         };
     }
     Ok((goal, facts))
-}
-
-/// Enters readings of a session without a goal in the ledger. A goal that an earlier session of this id pursued is
-/// charged with what is of its time.
-pub fn record_session(
-    db: Db<'_>,
-    host: Host,
-    session_id: &str,
-    readings: &[FileReading],
-    origin: Origin,
-    now: Millis,
-) -> Result<(), StoreError> {
-    for file in readings {
-        let source = Source { host, session_id, agent_id: &file.agent_id, path: &file.path };
-        put_quotas(db, host, &file.reading)?;
-        for (goal_id, charge) in db.record(source, &file.reading, None, now)?.charges {
-            db.charge_other_goal(&goal_id, charge, origin, now)?;
-        }
-    }
-    Ok(())
-}
-
-/// Stores what a session file says about the user's plan.
-fn put_quotas(db: Db<'_>, host: Host, reading: &Reading) -> Result<(), StoreError> {
-    for quota in db.news_of_quota(host, &reading.quotas)? {
-        db.put_quota(host, &quota)?;
-    }
-    Ok(())
 }
 
 /// Pauses a goal whose turn the user interrupted at a moment.
