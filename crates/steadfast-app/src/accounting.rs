@@ -1,6 +1,8 @@
 //! From the session files to the goal: read what is new, enter it in the ledger, charge the goals it belongs
 //! to. Files are read before the transaction begins, so that a slow disk does not hold the lock.
 
+mod for_caps;
+
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -18,6 +20,9 @@ use steadfast_model::price;
 use steadfast_model::reading::{InvalidField, Position, Reading, ToolLine};
 use steadfast_model::text;
 use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
+
+use for_caps::put_quotas;
+pub use for_caps::record_session;
 
 /// Why a goal with a limit on money stops at a response that it cannot price.
 pub(crate) const UNKNOWN_PRICE: &str = "a response has no known price, so the limit on money cannot hold";
@@ -234,35 +239,6 @@ pub fn record(
         };
     }
     Ok((goal, facts))
-}
-
-/// Enters readings of a session without a goal in the ledger. A goal that an earlier session of this id pursued is
-/// charged with what is of its time.
-pub fn record_session(
-    db: Db<'_>,
-    host: Host,
-    session_id: &str,
-    readings: &[FileReading],
-    origin: Origin,
-    now: Millis,
-) -> Result<(), StoreError> {
-    for file in readings {
-        let agent_type = file.agent_type.as_str();
-        let source = Source { host, session_id, agent_id: &file.agent_id, agent_type, path: &file.path };
-        put_quotas(db, host, &file.reading)?;
-        for (goal_id, charge) in db.record(source, &file.reading, None, now)?.charges {
-            db.charge_other_goal(&goal_id, charge, origin, now)?;
-        }
-    }
-    Ok(())
-}
-
-/// Stores what a session file says about the user's plan.
-fn put_quotas(db: Db<'_>, host: Host, reading: &Reading) -> Result<(), StoreError> {
-    for quota in db.news_of_quota(host, &reading.quotas)? {
-        db.put_quota(host, &quota)?;
-    }
-    Ok(())
 }
 
 /// The model of the first response without a known price.

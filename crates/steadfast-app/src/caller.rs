@@ -72,6 +72,8 @@ pub fn own_sessions(db: Db<'_>) -> Result<Vec<String>, StoreError> {
 /// client comes from. Asked only outside of agents; a session that no client runs needs no such proof.
 pub fn is_person(session: &Session) -> bool {
     match session.client.filter(|client| client.is_alive() == Some(true)) {
+        // The client of a run is its engine, which is no agent.
+        Some(client) if process::is_own_program(client) => true,
         Some(client) => process::has_own_terminal() || process::shares_ancestor(client),
         None => true,
     }

@@ -6,7 +6,7 @@ mod caller;
 
 pub use ancestry::{
     Ancestor, above, ancestors, client_of_hook, has_own_terminal, is_client_automated, is_inside_agent, is_inside_run,
-    session_of_shell, shares_ancestor,
+    is_own_program, session_of_shell, shares_ancestor,
 };
 pub use caller::{Caller, Need};
 

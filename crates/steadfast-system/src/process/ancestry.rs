@@ -78,6 +78,11 @@ impl Ancestor {
     }
 }
 
+/// Whether a process runs the same program as this one, and not as the supervisor of an agent.
+pub fn is_own_program(process: ProcessId) -> bool {
+    Ancestor::of(process.pid).is_some_and(|found| found.id == process && found.is_own_program())
+}
+
 /// The processes above this one, the nearest first.
 pub fn ancestors() -> impl Iterator<Item = Ancestor> {
     let parent = rustix::process::getppid().map_or(0, |parent| i64::from(parent.as_raw_nonzero().get()));

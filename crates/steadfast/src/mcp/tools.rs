@@ -187,7 +187,10 @@ fn update_goal(handle: &StoreHandle, arguments: &args::UpdateGoal, call: &CallMe
                 action::block(store, &caller.session_id, reason, caller.origin, caller.now)
             })
         }
-        None => prove_items(handle, arguments, &caller()?),
+        None => {
+            arguments.proofs()?;
+            prove_items(handle, arguments, &caller()?)
+        }
     }
 }
 

@@ -315,7 +315,7 @@ fn the_same_tool_call_again_and_again_is_nudged_and_then_stopped() {
         );
         let reply = env.hook("s1", &json!({"hook_event_name": "PostToolBatch", "tool_calls": []}));
         if reply["decision"] == "block" {
-            assert!(reply["reason"].as_str().unwrap().contains("same result 10 times"), "{reply}");
+            assert!(reply["reason"].as_str().unwrap().contains("same results 10 times"), "{reply}");
             break;
         }
         nudges += usize::from(reply.to_string().contains("another approach"));

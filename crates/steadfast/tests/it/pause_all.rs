@@ -94,6 +94,7 @@ fn a_queued_goal_that_is_about_to_start_is_stopped_too() {
     env.start(&["First"]);
     env.goal(&["start", "Second", "--queue"]).succeeds();
     env.goal(&["start", "Third", "--queue"]).succeeds();
+    env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "Give it up."}));
     in_agent(&env, &["goal", "abandon"]).succeeds();
     let text = env.run(&["goal", "pause", "--all"]).succeeds().stdout.clone();
     assert!(text.starts_with("paused: Second"), "{text}");
@@ -161,12 +162,13 @@ fn agents_can_neither_use_nor_undo_it() {
     in_agent(&env, &["goal", "pause", "--all"]).fails_with(3, "`pause --all` is for the user");
     assert_eq!(env.status()["status"], "active");
     env.run(&["goal", "pause", "--all"]).succeeds();
-    for verb in [["resume"].as_slice(), &["complete"], &["abandon"], &["extend", "--add-turns", "1"]] {
+    for verb in [["resume"].as_slice(), &["complete"], &["extend", "--add-turns", "1"]] {
         in_agent(&env, &[&["goal"], verb].concat()).fails_with(3, "is for the user");
     }
+    in_agent(&env, &["goal", "abandon"]).fails_with(3, "the user paused the goal");
     in_agent(&env, &["goal", "start", "Other"]).fails_with(3, "status 'paused'");
     let refused = "SELECT json_extract(payload, '$.verb') FROM goal_events WHERE kind = 'privileged_verb_refused'";
-    assert_eq!(env.sql(refused), [["pause --all"], ["resume"], ["complete"], ["abandon"], ["extend"]]);
+    assert_eq!(env.sql(refused), [["pause --all"], ["resume"], ["complete"], ["extend"], ["abandon"]]);
     assert_eq!(env.stop("s1", "done", false), Value::Null, "no hook continues it");
     let goal = env.status();
     assert_eq!((&goal["paused_reason"], &goal["queue"]), (&json!("user"), &json!(1)));

@@ -148,7 +148,8 @@ fn a_call_of_our_own_tools_inside_a_subagent_is_noted_with_its_kind() {
         agent_type: "goal-evaluator".into(),
     };
     assert_eq!(event("mcp__steadfast__record_verdict", json!("a1")), Some(noted));
-    assert_eq!(event("mcp__other__record_verdict", json!("a1")), None);
+    let asked = HookEvent::ToolAsked { agent_type: Some("goal-evaluator".into()) };
+    assert_eq!(event("mcp__other__record_verdict", json!("a1")), Some(asked));
 }
 
 #[test]
