@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use steadfast_model::run::AgentResult;
+use steadfast_model::run::AttemptUsage;
 use steadfast_system::process::ProcessIdentity;
 use tempfile::TempDir;
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::client;
 use crate::env::{Env, Output};
 
 const THREAD: &str = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee";
@@ -42,17 +43,42 @@ impl Thing {
     }
 }
 
-/// Runs a command with little memory and ends it if it hangs.
-fn guarded(env: &Env, arguments: &[&str], stdin: &str) -> Output {
+/// A command with little memory.
+fn limited(env: &Env, arguments: &[&str]) -> Command {
     let plain = env.command(arguments);
     let mut command = Command::new("bash");
     command.arg("-c").arg(format!("ulimit -v {MEMORY} 2>/dev/null; exec \"$0\" \"$@\"")).arg(plain.get_program());
     command.args(plain.get_args()).env_clear().current_dir(env.project());
     command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let input = env.path("stdin");
-    std::fs::write(&input, stdin).unwrap();
-    command.stdin(std::fs::File::open(input).unwrap()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs a command of a person and ends it if it hangs.
+fn guarded(env: &Env, arguments: &[&str]) -> Output {
+    let mut command = limited(env, arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     finish_in_time(command, arguments)
+}
+
+/// Runs a hook as the client does and ends it if it hangs.
+fn guarded_hook(env: &Env, host: &str, stdin: &str) -> Output {
+    let by = if host == "codex" { client::Stdin::Pipe } else { client::Stdin::Socket };
+    let mut child = client::spawn_with(&limited(env, &["hook", host]), by);
+    child.write(stdin.as_bytes());
+    child.close_stdin();
+    end_in_time(&mut child, host);
+    child.finish()
+}
+
+fn end_in_time(child: &mut client::ClientChild, what: &str) {
+    let end = Instant::now() + WATCHDOG;
+    while child.try_wait().is_none() {
+        if Instant::now() > end {
+            child.kill();
+            panic!("{what} hangs");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn finish_in_time(mut command: Command, what: &[&str]) -> Output {
@@ -105,7 +131,7 @@ impl World {
         for (name, value) in event.as_object().unwrap() {
             input[name] = value.clone();
         }
-        let output = guarded(&self.env, &["hook", self.host], &input.to_string());
+        let output = guarded_hook(&self.env, self.host, &input.to_string());
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{event}: {output:?}");
         if output.stdout.is_empty() { Value::Null } else { output.json() }
     }
@@ -134,7 +160,7 @@ impl World {
     }
 
     fn command(&self, arguments: &[&str]) -> Output {
-        guarded(&self.env, arguments, "")
+        guarded(&self.env, arguments)
     }
 
     fn goal(&self) -> Value {
@@ -231,17 +257,9 @@ fn in_the_place_of_the_store_it_stops_no_hook() {
 fn a_hook_whose_input_does_not_end_gives_up() {
     let env = Env::new();
     env.start(&["all is well"]);
-    let mut command = env.command(&["hook", "claude"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let open = child.stdin.take();
-    let end = Instant::now() + WATCHDOG;
-    while child.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < end, "the hook hangs");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    drop(open);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut child = client::spawn(&env.command(&["hook", "claude"]));
+    end_in_time(&mut child, "the hook");
+    assert_eq!(child.wait(), 0);
     let log = std::fs::read_to_string(env.home().join("log/hooks.log")).unwrap();
     assert!(log.contains("stdin does not end"), "{log}");
 }
