@@ -183,7 +183,11 @@ fn update_goal(handle: &StoreHandle, arguments: &args::UpdateGoal, call: &CallMe
             let change = |goal: &Goal, now| change::block(goal, reason, now);
             change_goal(handle, &caller()?, arguments.goal_id.as_deref(), change)
         }
-        None => prove_items(handle, arguments, &caller()?),
+        None => {
+            // A wrong argument is named whoever calls.
+            arguments.proofs()?;
+            prove_items(handle, arguments, &caller()?)
+        }
     }
 }
 
