@@ -10,7 +10,7 @@ use crate::schemas::check;
 /// The answer to a slash command; in the middle of a turn it is a message beside the prompt.
 fn slash(env: &Env, verb: &str, arguments: &str) -> String {
     let event = json!({"hook_event_name": "UserPromptExpansion", "expansion_type": "slash_command",
-        "command_name": format!("goal-{verb}"), "command_args": arguments, "command_source": "plugin",
+        "command_name": format!("goal-{verb}"), "command_args": arguments,
         "prompt": format!("/goal-{verb} {arguments}")});
     let reply = env.hook_in_terminal("s1", &event);
     reply["reason"].as_str().or(reply["systemMessage"].as_str()).unwrap_or_default().to_owned()

@@ -318,7 +318,7 @@ fn the_same_tool_call_again_and_again_is_nudged_and_then_stopped() {
             assert!(reply["reason"].as_str().unwrap().contains("same results 10 times"), "{reply}");
             break;
         }
-        nudges += usize::from(reply.to_string().contains("another approach"));
+        nudges += usize::from(reply.to_string().contains("additionalContext"));
         env.says("s1", &format!("t{turn}"), &format!("Step {turn}."), 10);
         assert_eq!(env.stop("s1", &format!("Step {turn}."), true)["decision"], "block", "{turn}");
     }

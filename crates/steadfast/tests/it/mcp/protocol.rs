@@ -30,7 +30,7 @@ fn the_handshake_names_the_server_and_its_version() {
 
 /// What a client adds to every request of every session for our tools: name, description and schema of each. It was
 /// 7,390 characters once; a new argument has to fit, or make another text shorter.
-const DEFINITIONS_MAX: usize = 3_860;
+const DEFINITIONS_MAX: usize = 3_850;
 
 #[test]
 fn nine_tools_are_listed_with_short_schemas() {
@@ -118,7 +118,7 @@ fn bad_arguments_are_answered_with_a_sentence_that_names_them() {
         ("create_goal", json!({"objective": "x", "max_hours": 0}), "`max_hours`"),
         ("create_goal", json!({"objective": "x", "max_hours": 1e300}), "`max_hours`"),
         ("create_goal", json!({"objective": "x", "max_usd": -1}), "`max_usd`"),
-        ("update_goal", json!({}), "`status`"),
+        ("update_goal", json!({}), "set `status` or `items`"),
         ("update_goal", json!({"status": "active"}), "`status`"),
         ("update_goal", json!({"status": "blocked"}), "`blocked_reason`"),
         ("update_goal", json!({"status": "blocked", "blocked_reason": " "}), "`blocked_reason`"),
