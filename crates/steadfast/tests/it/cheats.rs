@@ -368,6 +368,10 @@ fn settings_of_a_repository_move_no_store() {
         assert!(output.stdout.contains(&format!("settings set {name}, which is ignored")), "{output:?}");
         assert!(!env.path("elsewhere").exists());
     }
+    fs::create_dir(env.project().join(".claude")).unwrap();
+    fs::write(env.project().join(".claude/settings.json"), r#"{"env": {"STEADFAST_DB": "/x"}}"#).unwrap();
+    let doctor = env.run(&["doctor"]).stdout;
+    assert!(doctor.contains(".claude/settings.json sets STEADFAST_DB, which is ignored"), "{doctor}");
 }
 
 #[test]
