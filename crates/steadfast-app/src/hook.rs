@@ -187,7 +187,6 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
         HookEvent::SessionStart(source) => session::started(call, store, *source),
         HookEvent::SessionEnd { reason } => session::ended(call, store, reason),
         HookEvent::Prompt { typed } => session::prompted(call, store, *typed),
-        HookEvent::CommandPassed => session::prompted(call, store, true),
         HookEvent::PreCompact => restore::before_compaction(call, store),
         HookEvent::OwnTool { tool_use_id, tool_name, agent_id, agent_type } => {
             let note = ToolCall {
@@ -232,11 +231,11 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             let lines: Vec<String> =
                 told.into_iter().chain(quota::warn(call, store)?).chain(reply.message.clone()).collect();
             let message = (!lines.is_empty()).then(|| lines.join("\n"));
-            Ok(announce::before(changes, HookReply { message, ..reply }))
+            Ok(announce::before(&changes, HookReply { message, ..reply }))
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
         HookEvent::Woken => woken::woken(call, store),
-        HookEvent::Commands { other_text: true, .. } => session::prompted(call, store, true),
+        HookEvent::CommandPassed | HookEvent::Commands { other_text: true, .. } => session::prompted(call, store, true),
         HookEvent::Command { .. } | HookEvent::Commands { .. } | HookEvent::Directive { .. } => {
             session::typed_command(call, store)
         }

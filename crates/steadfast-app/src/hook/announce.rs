@@ -24,7 +24,7 @@ pub(super) fn own_tool_done(call: &Call<'_>, store: &mut Store, done: &OwnToolDo
         None => None,
     };
     let reply = if done.is_batch { batch::batch(call, store)? } else { remember::seen(call, store)? };
-    Ok(before(line.into_iter().collect(), reply))
+    Ok(before(line.as_slice(), reply))
 }
 
 /// What the agent did to the goal by commands in its shell in the turn that ends.
@@ -61,7 +61,7 @@ fn same_tool(kind: EventKind) -> Option<&'static str> {
 }
 
 /// A reply with these lines above its message.
-pub(super) fn before(lines: Vec<String>, reply: HookReply) -> HookReply {
+pub(super) fn before(lines: &[String], reply: HookReply) -> HookReply {
     let messages: Vec<String> = lines.iter().map(|line| format!("◎ {line}")).chain(reply.message).collect();
     HookReply { message: (!messages.is_empty()).then(|| messages.join("\n")), ..reply }
 }

@@ -104,7 +104,7 @@ pub fn goal_report(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Resul
     Ok(GoalReport {
         goal: goal_view(db, goal, paths, now)?,
         limits: limits.collect(),
-        checks: checks(goal, db.newest_verifications(&goal.goal_id)?),
+        checks: checks(goal, &db.newest_verifications(&goal.goal_id)?),
         verdicts: verdicts.into_iter().map(|event| verdict(&event, &hash)).collect(),
         objectives: objectives.into_iter().map(objective_change).collect(),
         timeline: db.status_changes(&goal.goal_id)?.into_iter().map(status_change).collect(),
@@ -113,7 +113,7 @@ pub fn goal_report(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Resul
 }
 
 /// The goal's commands in their order.
-fn checks(goal: &Goal, newest: Vec<Evidence>) -> Vec<CheckView> {
+fn checks(goal: &Goal, newest: &[Evidence]) -> Vec<CheckView> {
     let result = |run: &Evidence| CheckResult {
         passed: run.passed(),
         exit_code: run.exit_code,

@@ -78,7 +78,7 @@ impl Daemon {
     fn send(&mut self, message: &Value) -> io::Result<()> {
         let text = message.to_string();
         let length = u16::try_from(text.len()).map_err(io::Error::other)?;
-        let mut frame = vec![0x80 | TEXT, 0x80 | 126];
+        let mut frame = vec![0x80 | TEXT, 0x80 | 0x7e];
         frame.extend(length.to_be_bytes());
         frame.extend([0; 4]);
         frame.extend(text.as_bytes());

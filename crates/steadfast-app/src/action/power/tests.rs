@@ -106,8 +106,8 @@ fn a_worker_may_abandon_a_goal_of_its_own() {
 
 #[test]
 fn a_goal_that_follows_another_inherits_what_was_left() {
-    let asked = Limits::default().with(Axis::Tokens, 1_000_000_000);
     type End = fn(&mut World);
+    let asked = Limits::default().with(Axis::Tokens, 1_000_000_000);
     let ends: [(&str, End); 3] = [
         ("complete", |world| world.end_by_worker(at(5))),
         ("abandoned by the user", |world| drop(abandon(&mut world.store, SESSION, USER, at(5)).unwrap())),

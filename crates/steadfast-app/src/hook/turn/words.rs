@@ -21,7 +21,7 @@ pub(super) fn message(call: &Call<'_>, goal: &Goal, decision: Decision, warnings
             messages.push("◎ the client's own /goal drives; /goal clear lets this goal continue.".into());
         }
         Decision::WindDown(limit) => {
-            messages.push(format!("◎ limit reached ({}); one turn to wind down.", call.describe_reached(goal, limit)))
+            messages.push(format!("◎ limit reached ({}); one turn to wind down.", call.describe_reached(goal, limit)));
         }
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
         Decision::NoProgress => messages.push(call.host().spell(&format!(

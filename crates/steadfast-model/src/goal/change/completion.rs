@@ -86,15 +86,15 @@ pub fn prove_items(goal: &Goal, proofs: &[(i64, String)], now: Millis) -> Result
     for (number, given) in proofs {
         let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
         let found = index.and_then(|index| after.items.get_mut(index)).ok_or(ItemError::Unknown(*number));
-        let item = found.map_err(refused)?;
-        let proof = item::proof(*number, &item.text, given, now).map_err(refused)?;
+        let item = found.map_err(|error| refused(&error))?;
+        let proof = item::proof(*number, &item.text, given, now).map_err(|error| refused(&error))?;
         events.push(Event::new(EventKind::ItemProven, json!({"item": number, "text": item.text, "proof": proof.text})));
         item.proof = Some(proof);
     }
     Ok(Change { goal: after, events, span: Span::Keep })
 }
 
-fn refused(error: ItemError) -> Refusal {
+fn refused(error: &ItemError) -> Refusal {
     Refusal::NotProven { message: error.to_string(), hint: error.hint().to_owned() }
 }
 

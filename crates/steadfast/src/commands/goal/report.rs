@@ -159,7 +159,8 @@ fn check(check: &CheckView) -> Row {
 
 fn verdict(verdict: &VerdictView) -> Row {
     let reason = verdict.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let evidence = verdict.evidence.iter().map(|line| format!("; {line}")).collect::<String>();
+    let evidence = verdict.evidence.join("; ");
+    let evidence = if evidence.is_empty() { evidence } else { format!("; {evidence}") };
     let stale = if verdict.for_current_objective { "" } else { " (for an earlier objective)" };
     Row::new(format!("{} {}{stale}{reason}{evidence}", at(verdict.created_at_ms), verdict.verdict))
 }
