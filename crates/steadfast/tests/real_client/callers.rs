@@ -86,7 +86,9 @@ fn codex_opens_the_pipes_of_its_hooks_in_a_row() {
     assert_eq!(facts(&codex.root(), "shell")[0]["fds"]["0"], "/dev/null");
     let exec = &facts(&codex.root(), "exec")[0];
     assert_eq!(exec["above"][0]["name"], "codex", "a parent proves nothing: {exec}");
-    assert!(pipe(exec, "0").expect("stdin") > pipe(exec, "1").expect("stdout"), "{exec}");
+    // A later pipe has a higher number in the same block, or is of another CPU's block.
+    let (stdin, stdout) = (pipe(exec, "0").expect("stdin"), pipe(exec, "1").expect("stdout"));
+    assert!(stdin > stdout || (stdin - 1) / 1024 != (stdout - 1) / 1024, "{exec}");
 }
 
 fn bash(id: &str, command: &str) -> Reply {

@@ -31,7 +31,8 @@ fn driven(goal: &str, script: impl Fn(&Request) -> Reply + Send + Sync + 'static
     (lab, tui)
 }
 
-/// A loop in which the user types a wish, and the model then calls one of our tools. Without the wish it may not.
+/// A loop that the user interrupts with a wish, and the model then calls one of our tools. Without the wish it may not.
+/// Text that is typed into a running turn reaches the model without a hook, so it gives no such right.
 fn at_the_users_word(goal: &str, tool: &'static str, input: Value) -> (Lab, Tui) {
     const WISH: &str = "Do something else.";
     let lab = Lab::new(move |request| {
@@ -45,6 +46,9 @@ fn at_the_users_word(goal: &str, tool: &'static str, input: Value) -> (Lab, Tui)
         }
     });
     let tui = lab.start_loop(goal);
+    tui.escape();
+    lab.wait_for_pause("interrupted");
+    tui.wait_for_prompt();
     tui.submit(WISH);
     tui.wait_until_shown("So be it.");
     lab.model.check_script();
