@@ -128,6 +128,7 @@ fn place(event: &HookEvent) -> &'static str {
         HookEvent::Command { .. }
         | HookEvent::Commands { .. }
         | HookEvent::Directive { .. }
+        | HookEvent::HiddenCommand { .. }
         | HookEvent::LimitDialog => "user-prompt-expansion",
         HookEvent::OwnTool { .. } | HookEvent::ToolAsked { .. } => "pre-tool-use",
         HookEvent::OwnToolAsked | HookEvent::PermissionAsked => "permission-request",
@@ -147,6 +148,10 @@ fn place(event: &HookEvent) -> &'static str {
 fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
     if call.input.event == HookEvent::OwnToolAsked {
         return Ok(HookReply { allow_tool: true, ..HookReply::default() });
+    }
+    // It needs no store.
+    if let HookEvent::HiddenCommand { name, text } = &call.input.event {
+        return hidden_command(name, text);
     }
     let nothing_to_do =
         call.input.event == HookEvent::Idle || call.input.event == HookEvent::Seen && call.found == Findings::default();
@@ -182,8 +187,17 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
     Ok(reply)
 }
 
+/// The client has expanded our command instead of the repository's own one of the same name, which the user meant.
+fn hidden_command(name: &str, text: &str) -> Result<HookReply, HookError> {
+    let template = include_str!("../prompts/hidden_command.md");
+    let context = Some(steadfast_model::prompt::render(template, minijinja::context! { name, text })?);
+    let message = Some(format!("◎ /{name} is a command of this repository; /steadfast:{name} is Steadfast's"));
+    Ok(HookReply { context, message, ..HookReply::default() })
+}
+
 fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     match &call.input.event {
+        HookEvent::HiddenCommand { name, text } => hidden_command(name, text),
         HookEvent::SessionStart(source) => session::started(call, store, *source),
         HookEvent::SessionEnd { reason } => session::ended(call, store, reason),
         HookEvent::Prompt { typed } => session::prompted(call, store, *typed),

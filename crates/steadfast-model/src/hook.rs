@@ -38,6 +38,8 @@ pub enum HookEvent {
     Command { verb: String, arguments: String },
     /// A prompt with several of our commands, each on a line of its own, or with other text around them.
     Commands { commands: Vec<TypedCommand>, other_text: bool },
+    /// A command of the repository that one of ours with the same name hides from the client.
+    HiddenCommand { name: String, text: String },
     /// Our own message, which a process outside of the client sent to wake the goal.
     Woken,
     /// A prompt that states a goal: `goal: …`.

@@ -47,7 +47,7 @@ pub const CRASH_AT: &str = "STEADFAST_CRASH_AT";
 /// Given to a hook or server whose environment was put right: the names that did not come from the user.
 pub const IGNORED: &str = "STEADFAST_IGNORED";
 /// What decides where the store is and whether anything works. A repository's settings may not.
-pub const OF_USER: [&str; 4] = [HOME, DB, NO_WATCH, CRASH_AT];
+pub const OF_USER: [&str; 6] = [HOME, DB, NO_WATCH, CRASH_AT, USER_HOME, XDG_DATA_HOME];
 
 /// Variables of an agent's shell that an agent started from there must not see.
 pub const OF_OUTER_AGENT: [&str; 9] = [

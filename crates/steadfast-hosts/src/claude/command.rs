@@ -1,6 +1,10 @@
 //! Which slash commands of Claude Code are ours. Users and repositories may have commands of their own with our names;
 //! those are left alone.
 
+use std::path::Path;
+
+use steadfast_system::bounded;
+
 use super::files;
 use crate::command::{is_own_file, is_plain};
 
@@ -16,6 +20,19 @@ pub(super) fn own_verb<'a>(name: &'a str, source: Option<&str>) -> Option<&'a st
         (None, Some("userSettings")) => name.strip_prefix(PREFIX).filter(|verb| is_installed(verb)),
         _ => None,
     }
+}
+
+/// The text of a repository's own command, which a command of ours with the same name hides: the client prefers the
+/// user's files, and `setup` puts ours there.
+pub(super) fn hidden(project: &str, name: &str, arguments: &str) -> Option<String> {
+    const FILE_MAX: u64 = 64 * 1024;
+    let file = Path::new(project).join(".claude/commands").join(format!("{name}.md"));
+    if project.is_empty() || !is_plain(name) || is_own_file(&file) != Some(false) {
+        return None;
+    }
+    let text = bounded::text(&file, FILE_MAX).ok()?;
+    let body = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n")).map_or(&*text, |(_, body)| body);
+    Some(body.trim().replace("$ARGUMENTS", arguments))
 }
 
 /// Whether a prompt calls a command with one of our names: `/goal-start …`, `/steadfast:goal-start …`.
@@ -51,6 +68,25 @@ mod tests {
         ] {
             assert_eq!(own_verb(name, source), verb, "{name} {source:?}");
         }
+    }
+
+    #[test]
+    fn a_command_of_the_repository_is_found_behind_ours() {
+        let project = tempfile::tempdir().unwrap();
+        let commands = project.path().join(".claude/commands");
+        fs_err::create_dir_all(&commands).unwrap();
+        let found = |name: &str| hidden(project.path().to_str().unwrap(), name, "Q3 $(id)");
+        assert_eq!(found("goal-status"), None);
+        for (text, expected) in [
+            ("Report on: $ARGUMENTS\n", Some("Report on: Q3 $(id)")),
+            ("---\ndescription: x\n---\n\nReport on: $ARGUMENTS\n", Some("Report on: Q3 $(id)")),
+            ("If you read this, its hook did not run.\n", None),
+        ] {
+            fs_err::write(commands.join("goal-status.md"), text).unwrap();
+            assert_eq!(found("goal-status").as_deref(), expected, "{text}");
+        }
+        assert_eq!(found("../commands/goal-status"), None);
+        assert_eq!(found("steadfast:goal-status"), None);
     }
 
     #[test]

@@ -81,10 +81,12 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
         }
         "UserPromptExpansion" => {
             let name = wire.command_name.unwrap_or_default();
+            let arguments = wire.command_args.unwrap_or_default();
             match command::own_verb(&name, wire.command_source.as_deref()) {
-                Some(verb) => {
-                    HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
-                }
+                Some(verb) => match command::hidden(&project_dir(wire.cwd.as_deref()), &name, &arguments) {
+                    Some(text) => HookEvent::HiddenCommand { name, text },
+                    None => HookEvent::Command { verb: verb.to_owned(), arguments },
+                },
                 None if name == "rate-limit-options" => HookEvent::LimitDialog,
                 None => return Ok(None),
             }
@@ -148,11 +150,15 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
         event_name: wire.hook_event_name,
         session_id: wire.session_id,
         transcript: wire.transcript_path.filter(|path| !path.as_os_str().is_empty()),
-        project_dir: env_vars::text(env_vars::CLAUDE_PROJECT_DIR).unwrap_or_else(|| cwd.clone()),
+        project_dir: project_dir(Some(&cwd)),
         cwd,
         event,
         observations,
     }))
+}
+
+fn project_dir(cwd: Option<&str>) -> String {
+    env_vars::text(env_vars::CLAUDE_PROJECT_DIR).unwrap_or_else(|| cwd.unwrap_or_default().to_owned())
 }
 
 pub(super) fn own_tool(name: &str) -> Option<&str> {

@@ -30,7 +30,8 @@ pub(super) fn ignore_foreign_variables(is_server: bool) {
                 command.env(name, value);
                 ignored.push(name);
             }
-            Some(None) => {
+            // Every shell sets HOME, also for a client that was started without it.
+            Some(None) if name != env_vars::USER_HOME => {
                 command.env_remove(name);
                 ignored.push(name);
             }

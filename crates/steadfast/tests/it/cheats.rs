@@ -360,7 +360,7 @@ fn settings_of_a_repository_move_no_store() {
     env.start(&["x"]);
     let start =
         json!({"hook_event_name": "SessionStart", "source": "resume", "session_id": "s1", "cwd": env.project()});
-    for name in ["STEADFAST_DB", "STEADFAST_HOME"] {
+    for name in ["STEADFAST_DB", "STEADFAST_HOME", "HOME", "XDG_DATA_HOME"] {
         let mut command = env.command(&["hook", "claude"]);
         let client = client::client_of(&command);
         command.env(name, env.path("elsewhere"));

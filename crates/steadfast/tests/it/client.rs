@@ -17,7 +17,8 @@ use crate::env::Output;
 pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/client.py");
 
 /// What the clients have in their own environment if their user set it.
-const OURS: [&str; 4] = ["STEADFAST_HOME", "STEADFAST_DB", "STEADFAST_NO_WATCH", "STEADFAST_CRASH_AT"];
+const OURS: [&str; 6] =
+    ["STEADFAST_HOME", "STEADFAST_DB", "STEADFAST_NO_WATCH", "STEADFAST_CRASH_AT", "HOME", "XDG_DATA_HOME"];
 
 /// How a process gets its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

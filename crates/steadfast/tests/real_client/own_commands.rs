@@ -40,7 +40,10 @@ fn assert_model_read(model: &ScriptedModel, texts: &[&str]) {
     for text in texts {
         assert!(requests.iter().any(|request| request.all_text().contains(text)), "{text}");
     }
-    assert!(requests.iter().all(|request| !request.all_text().contains("durable goal")), "no goal was started");
+    assert!(
+        requests.iter().all(|request| !request.all_text().contains("started a durable goal")),
+        "no goal was started"
+    );
 }
 
 #[test]

@@ -15,6 +15,11 @@ fn runs_on(tool: &'static str, input: serde_json::Value) -> impl Fn(&Request) ->
     move |request| {
         let usage = Usage::new(100_000, 0, 0, 0);
         if !request.has_tool_result("toolu_first") {
+            // A worker may block a goal only after three turns.
+            let turns = request.all_text().matches("Goal not finished").count();
+            if tool == "update_goal" && turns < 2 {
+                return Reply::text(format!("Step {turns}.")).usage(Usage::new(10, 0, 0, 0));
+            }
             // The first answer costs little: a goal at its limit can neither wait nor block.
             return match request.tool_named(tool) {
                 Some(_) => call(request, tool, "toolu_first", input.clone()).usage(Usage::new(10, 0, 0, 0)),

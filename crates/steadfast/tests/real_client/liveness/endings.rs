@@ -7,6 +7,7 @@ use crate::terminal::dense;
 use crate::tui::Tui;
 use crate::with_steadfast::call;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// A model that calls one of our tools as soon as it is offered, and then only talks.
 fn calls(tool: &'static str, input: Value) -> impl Fn(&Request) -> Reply + Send + Sync {
@@ -39,15 +40,17 @@ fn at_the_users_word(goal: &str, tool: &'static str, input: Value) -> (Lab, Tui)
         if request.has_tool_result("toolu_change") {
             return Reply::text("So be it.");
         }
-        if request.all_text().contains(WISH) {
-            call(request, tool, "toolu_change", input.clone())
-        } else {
-            step(request)
+        match request.seq {
+            _ if request.all_text().contains(WISH) => call(request, tool, "toolu_change", input.clone()),
+            5 => Reply::text("Too late.").delay(Duration::from_mins(10)),
+            _ => step(request),
         }
     });
-    let tui = lab.start_loop(goal);
+    let tui = lab.start(goal);
+    lab.wait_until_asked(5, "the slow answer");
+    tui.wait_for_text("esc to interrupt");
     tui.escape();
-    lab.wait_for_pause("interrupted");
+    tui.wait_for_text("Interrupted");
     tui.wait_for_prompt();
     tui.submit(WISH);
     tui.wait_until_shown("So be it.");

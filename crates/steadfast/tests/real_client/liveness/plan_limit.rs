@@ -129,7 +129,7 @@ fn a_resume_before_the_reset_continues_at_once_and_the_wake_up_does_not_come_aga
 
 #[test]
 fn two_sessions_behind_one_limit_are_each_woken_once() {
-    const NAMES: [&str; 2] = ["First", "Second"];
+    const NAMES: [&str; 2] = ["Paint the barn", "Plant the pear tree"];
     // The plan is used up when both goals are at work: a client that starts slowly must not miss the limit.
     let seen = NAMES.map(|_| AtomicBool::new(false));
     let (lab, plan) = limited_when(move |request| {
