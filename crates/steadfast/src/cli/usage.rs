@@ -58,7 +58,7 @@ pub(crate) struct UsageArgs {
     /// Only blocks that run now, with their burn rate and projection (view blocks)
     #[arg(long)]
     pub(crate) active: bool,
-    /// Compare the whole machine with the caps of [limits]; exit code 5 if one is reached
+    /// Compare the whole machine with the caps of `[limits]`; exit code 5 if one is reached
     #[arg(long, conflicts_with_all = [
         "view", "since", "until", "last", "project", "id", "breakdown", "timezone", "order", "active", "host",
     ])]
