@@ -5,7 +5,7 @@ use super::{ActionError, Place, change, goal_of, refresh, save, still_the_goal};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::budget::BudgetSource;
 use steadfast_model::goal::change::{Change, Refusal};
-use steadfast_model::goal::power::{self, Facts, RunningTurn, Verb};
+use steadfast_model::goal::power::{self, RunningTurn, TurnFacts, Verb};
 use steadfast_model::goal::{Goal, NewGoal};
 use steadfast_model::limit::Axis;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
@@ -69,10 +69,10 @@ fn apply_verb(
     Ok(done?)
 }
 
-fn facts(db: Db<'_>, goal: &Goal) -> Result<Facts, StoreError> {
+fn facts(db: Db<'_>, goal: &Goal) -> Result<TurnFacts, StoreError> {
     let session = db.session(&goal.session_id)?.unwrap_or_default();
     let turn = RunningTurn { since: session.activity.turn_since_ms, prompted_at: session.user_prompt_ms };
-    Ok(Facts {
+    Ok(TurnFacts {
         is_users_turn: power::is_users_turn(goal, turn),
         is_workers_goal: db.is_created_by_agent(&goal.goal_id)?,
     })

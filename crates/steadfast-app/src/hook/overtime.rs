@@ -6,7 +6,7 @@ use minijinja::context;
 use super::turn::{GOAL_VANISHED, readings_of_running_goal};
 use super::{Call, HookError};
 use steadfast_hosts::adapter;
-use steadfast_model::goal::turn::{self, ToolCaller, ToolRefusal};
+use steadfast_model::goal::turn::{self, CallingAgent, ToolRefusal};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::hook::{HookReply, TurnEnding};
 use steadfast_model::limit::Axis;
@@ -15,9 +15,9 @@ use steadfast_store::{Store, StoreError};
 
 pub(super) fn tool_asked(call: &Call<'_>, store: &mut Store, agent_type: Option<&str>) -> Result<HookReply, HookError> {
     let caller = match agent_type {
-        None => ToolCaller::Worker,
-        Some(agent_type) if (adapter(call.host()).is_evaluator)(agent_type) => ToolCaller::Evaluator,
-        Some(_) => ToolCaller::Subagent,
+        None => CallingAgent::Worker,
+        Some(agent_type) if (adapter(call.host()).is_evaluator)(agent_type) => CallingAgent::Evaluator,
+        Some(_) => CallingAgent::Subagent,
     };
     let Some(goal) = store.read().goal(call.session_id())? else {
         return Ok(HookReply::default());
@@ -26,8 +26,8 @@ pub(super) fn tool_asked(call: &Call<'_>, store: &mut Store, agent_type: Option<
         return Ok(HookReply::default());
     };
     // No hook follows a refused call, so what it cost is charged here.
-    let goal = if caller == ToolCaller::Worker { count(call, store)? } else { goal };
-    let subagent = caller != ToolCaller::Worker;
+    let goal = if caller == CallingAgent::Worker { count(call, store)? } else { goal };
+    let subagent = caller != CallingAgent::Worker;
     let text = prompt::render(include_str!("../../prompts/tool_refused.md"), context! { subagent, why => why(&goal) })?;
     let is_ignored = refusal == ToolRefusal::Overtime { is_ignored: true };
     let end_turn = is_ignored.then(|| ignored(&goal));

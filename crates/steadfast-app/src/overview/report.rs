@@ -17,7 +17,7 @@ use steadfast_system::paths::Paths;
 pub struct GoalReport {
     pub goal: GoalView,
     pub limits: Vec<LimitUse>,
-    pub checks: Vec<CheckView>,
+    pub checks: Vec<ReportedCheck>,
     pub verdicts: Vec<VerdictView>,
     /// Earlier texts of the objective, the oldest first.
     pub objectives: Vec<ObjectiveChange>,
@@ -37,13 +37,13 @@ pub struct LimitUse {
 
 /// A verification command with its newest result; null if it never ran.
 #[derive(Debug, Clone, Serialize)]
-pub struct CheckView {
+pub struct ReportedCheck {
     pub command: String,
-    pub result: Option<CheckResult>,
+    pub result: Option<ReportedResult>,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct CheckResult {
+pub struct ReportedResult {
     pub passed: bool,
     pub exit_code: Option<i32>,
     pub timed_out: bool,
@@ -113,8 +113,8 @@ pub fn goal_report(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Resul
 }
 
 /// The goal's commands in their order.
-fn checks(goal: &Goal, newest: &[Evidence]) -> Vec<CheckView> {
-    let result = |run: &Evidence| CheckResult {
+fn checks(goal: &Goal, newest: &[Evidence]) -> Vec<ReportedCheck> {
+    let result = |run: &Evidence| ReportedResult {
         passed: run.passed(),
         exit_code: run.exit_code,
         timed_out: run.timed_out,
@@ -124,7 +124,7 @@ fn checks(goal: &Goal, newest: &[Evidence]) -> Vec<CheckView> {
         git_dirty: run.git_dirty,
         created_at_ms: run.created_at_ms,
     };
-    let check = |command: &String| CheckView {
+    let check = |command: &String| ReportedCheck {
         command: command.clone(),
         result: newest.iter().find(|run| run.command == *command).map(result),
     };

@@ -21,7 +21,7 @@ mod burn;
 mod filter;
 mod key;
 
-use self::key::Place;
+use self::key::SumPlace;
 pub use burn::Burn;
 pub use filter::{Filter, ProjectFilter};
 pub use key::Key;
@@ -236,7 +236,7 @@ fn rows_of_host(
             continue;
         }
         let (tool, agent) = (name(sum.tool), name(sum.agent));
-        let place = Place { at, day, session: &session.id, project: &session.project, model, tool, agent };
+        let place = SumPlace { at, day, session: &session.id, project: &session.project, model, tool, agent };
         let row = rows.entry(Key::of(view, &place, &mut block)).or_insert_with_key(|key| Row {
             view,
             key: key.clone(),

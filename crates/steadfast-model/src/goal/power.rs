@@ -41,7 +41,7 @@ pub enum Verb {
 
 /// What decides whether the worker may.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct TurnFacts {
     pub is_users_turn: bool,
     /// The worker itself created the goal.
     pub is_workers_goal: bool,
@@ -77,7 +77,7 @@ impl Denial {
 }
 
 /// Whether the worker may do this to the goal now.
-pub fn may(goal: &Goal, verb: Verb, facts: Facts) -> Result<(), Denial> {
+pub fn may(goal: &Goal, verb: Verb, facts: TurnFacts) -> Result<(), Denial> {
     let is_paused = goal.status == GoalStatus::Paused;
     match verb {
         Verb::Edit if is_paused => Err(Denial::Paused),

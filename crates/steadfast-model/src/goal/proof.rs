@@ -67,7 +67,7 @@ impl Verdict {
 
 /// All verification commands of a goal passed, for one text of its objective.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified(Subject);
+pub struct Verified(ProvenText);
 
 /// What an agent's claim of completion rests on.
 #[derive(Debug, Clone, Default)]
@@ -103,12 +103,12 @@ impl CompletedBy {
 
 /// One text of one goal's objective.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Subject {
+struct ProvenText {
     goal_id: String,
     objective_hash: String,
 }
 
-impl Subject {
+impl ProvenText {
     fn of(goal: &Goal) -> Self {
         Self { goal_id: goal.goal_id.clone(), objective_hash: text::fingerprint(&goal.objective) }
     }
@@ -118,7 +118,7 @@ impl Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     by: CompletedBy,
-    subject: Subject,
+    subject: ProvenText,
 }
 
 impl Verified {
@@ -127,7 +127,7 @@ impl Verified {
         let newest = |command: &String| evidence.iter().rfind(|run| run.command == *command);
         let passed = |command: &String| newest(command).is_some_and(Evidence::passed);
         match goal.verify.iter().find(|command| !passed(command)) {
-            None if !goal.verify.is_empty() => Ok(Self(Subject::of(goal))),
+            None if !goal.verify.is_empty() => Ok(Self(ProvenText::of(goal))),
             None => Err(not_proven("the goal has no verification commands", "start a goal with --verify")),
             Some(command) => Err(not_proven(
                 &format!("`{command}` has not passed"),
@@ -139,14 +139,14 @@ impl Verified {
 
 impl Proof {
     fn of(goal: &Goal, by: CompletedBy) -> Self {
-        Self { by, subject: Subject::of(goal) }
+        Self { by, subject: ProvenText::of(goal) }
     }
 
     /// An agent says so. In this order: the commands passed, every item has a proof, and the evaluator agrees where the
     /// goal or the agent says that it does. A verdict against the goal stands until a newer one: the agent's word does
     /// not override it.
     pub fn from_agent(goal: &Goal, basis: &Basis) -> Result<Self, Refusal> {
-        let has_passed = basis.verified.as_ref().is_some_and(|verified| verified.0 == Subject::of(goal));
+        let has_passed = basis.verified.as_ref().is_some_and(|verified| verified.0 == ProvenText::of(goal));
         if !goal.verify.is_empty() && !has_passed {
             return Err(not_proven("the verification commands of the goal must pass", "`/goal-verify` runs them"));
         }
@@ -197,7 +197,7 @@ impl Proof {
 
     /// Whether this is about the goal as it stands.
     pub(super) fn is_for(&self, goal: &Goal) -> bool {
-        self.subject == Subject::of(goal)
+        self.subject == ProvenText::of(goal)
     }
 }
 

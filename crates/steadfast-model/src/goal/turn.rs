@@ -17,7 +17,7 @@ use crate::limit::{Axis, SharedSpend, Standing};
 
 pub use batch::{BatchDecision, at_batch};
 pub use charge::{Charge, charge};
-pub use overtime::{ToolCaller, ToolRefusal, before_tool, count_refusal, overtime_over};
+pub use overtime::{CallingAgent, ToolRefusal, before_tool, count_refusal, overtime_over};
 pub use quota::at_quota;
 pub use repeats::{at_repeats, count_calls};
 

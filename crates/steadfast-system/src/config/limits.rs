@@ -27,13 +27,13 @@ pub struct LimitsConfig {
 
 /// What is wrong, and where in the file.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct LimitFault {
     pub(super) at: usize,
     pub(super) message: String,
 }
 
 /// Reads the section from a file that is known to be TOML.
-pub(super) fn read(text: &str, sections: &[&str]) -> Result<LimitsConfig, Fault> {
+pub(super) fn read(text: &str, sections: &[&str]) -> Result<LimitsConfig, LimitFault> {
     let (file, _) = DeTable::parse_recoverable(text);
     let mut limits = LimitsConfig::default();
     for (key, value) in file.get_ref() {
@@ -48,7 +48,7 @@ pub(super) fn read(text: &str, sections: &[&str]) -> Result<LimitsConfig, Fault>
     Ok(limits)
 }
 
-fn section(keys: &DeTable<'_>, limits: &mut LimitsConfig) -> Result<(), Fault> {
+fn section(keys: &DeTable<'_>, limits: &mut LimitsConfig) -> Result<(), LimitFault> {
     let known = [CapScope::Machine(Period::Daily), CapScope::Machine(Period::Weekly), CapScope::Session];
     let known: Vec<Cap> = known.iter().flat_map(amounts).collect();
     for (key, value) in keys {
@@ -73,7 +73,7 @@ fn section(keys: &DeTable<'_>, limits: &mut LimitsConfig) -> Result<(), Fault> {
 }
 
 /// `[limits.models."NAME"]`
-fn models(models: &DeTable<'_>, limits: &mut LimitsConfig) -> Result<(), Fault> {
+fn models(models: &DeTable<'_>, limits: &mut LimitsConfig) -> Result<(), LimitFault> {
     for (model, keys) in models {
         let name: &str = model.get_ref();
         if name.trim().is_empty() {
@@ -99,7 +99,13 @@ fn key_of(cap: &Cap) -> String {
     cap.name().rsplit('.').next().unwrap_or_default().to_owned()
 }
 
-fn cap(known: &[Cap], name: &str, at: usize, value: &Spanned<DeValue<'_>>, others: &[String]) -> Result<Cap, Fault> {
+fn cap(
+    known: &[Cap],
+    name: &str,
+    at: usize,
+    value: &Spanned<DeValue<'_>>,
+    others: &[String],
+) -> Result<Cap, LimitFault> {
     let Some(cap) = known.iter().find(|cap| key_of(cap) == name) else {
         let keys: Vec<String> = known.iter().map(key_of).chain(others.iter().cloned()).collect();
         return Err(unknown(at, name, &keys));
@@ -112,7 +118,7 @@ fn cap(known: &[Cap], name: &str, at: usize, value: &Spanned<DeValue<'_>>, other
     Ok(Cap { most, ..cap.clone() })
 }
 
-fn table<'a, 'i>(at: usize, name: &str, value: &'a Spanned<DeValue<'i>>) -> Result<&'a DeTable<'i>, Fault> {
+fn table<'a, 'i>(at: usize, name: &str, value: &'a Spanned<DeValue<'i>>) -> Result<&'a DeTable<'i>, LimitFault> {
     value.get_ref().as_table().ok_or_else(|| wrong(at, name, "a table"))
 }
 
@@ -133,21 +139,21 @@ fn dollars(value: &DeValue<'_>) -> Option<i64> {
     }
 }
 
-fn wrong(at: usize, key: &str, needs: &str) -> Fault {
-    Fault { at, message: format!("`{key}` needs {needs}") }
+fn wrong(at: usize, key: &str, needs: &str) -> LimitFault {
+    LimitFault { at, message: format!("`{key}` needs {needs}") }
 }
 
-fn unknown(at: usize, key: &str, known: &[String]) -> Fault {
+fn unknown(at: usize, key: &str, known: &[String]) -> LimitFault {
     let nearest = known.iter().min_by_key(|known| strsim::osa_distance(known, key));
     let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-    Fault { at, message: format!("unknown key `{key}`{meant}") }
+    LimitFault { at, message: format!("unknown key `{key}`{meant}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read_section(text: &str) -> Result<LimitsConfig, Fault> {
+    fn read_section(text: &str) -> Result<LimitsConfig, LimitFault> {
         read(text, &["goal", "limits", "memory"])
     }
 

@@ -57,7 +57,7 @@ enum ProfileName {
 #[serde(deny_unknown_fields)]
 pub(super) struct UpdateGoal {
     pub(super) status: Option<NewStatus>,
-    items: Option<Vec<ItemProof>>,
+    items: Option<Vec<ProofArgument>>,
     pub(super) goal_id: Option<String>,
     /// Default `self_update`: your own audit
     pub(super) completed_by: Option<Judge>,
@@ -68,7 +68,7 @@ pub(super) struct UpdateGoal {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-struct ItemProof {
+struct ProofArgument {
     item: i64,
     proof: String,
 }

@@ -27,7 +27,7 @@ pub enum Key {
 }
 
 /// What the keys of one sum are made of.
-pub(super) struct Place<'a> {
+pub(super) struct SumPlace<'a> {
     pub(super) at: Option<Millis>,
     pub(super) day: Option<Date>,
     pub(super) session: &'a str,
@@ -39,7 +39,7 @@ pub(super) struct Place<'a> {
 
 impl Key {
     /// The row of a view that a sum belongs to. `block` is the block of the sum before it in time.
-    pub(super) fn of(view: View, place: &Place<'_>, block: &mut Option<Millis>) -> Self {
+    pub(super) fn of(view: View, place: &SumPlace<'_>, block: &mut Option<Millis>) -> Self {
         match view {
             View::Daily => Self::Day(place.day),
             View::Weekly => Self::Week(place.day.and_then(monday_of)),

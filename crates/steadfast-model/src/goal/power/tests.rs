@@ -40,9 +40,9 @@ fn a_worker_may_change_a_goal_only_as_the_user_asked() {
     let paused = |reason| Goal { status: GoalStatus::Paused, paused_reason: Some(reason), ..goal() };
     let (by_user, limited) = (paused(PausedReason::User), paused(PausedReason::UsageLimit));
     let in_turn = |turns: i64| Goal { continuations_used: turns - 1, ..goal() };
-    let own = Facts { is_workers_goal: true, ..Facts::default() };
-    let asked = Facts { is_users_turn: true, ..Facts::default() };
-    let none = Facts::default();
+    let own = TurnFacts { is_workers_goal: true, ..TurnFacts::default() };
+    let asked = TurnFacts { is_users_turn: true, ..TurnFacts::default() };
+    let none = TurnFacts::default();
     let table = [
         (goal(), Verb::Edit, none, Err(NotAsked(Verb::Edit))),
         (goal(), Verb::Edit, own, Err(NotAsked(Verb::Edit))),

@@ -12,7 +12,7 @@ const IGNORED_AFTER: i64 = 4;
 
 /// Who wants to use a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolCaller {
+pub enum CallingAgent {
     Worker,
     Subagent,
     /// Judges the goal, also one at its limit.
@@ -32,14 +32,14 @@ pub enum ToolRefusal {
 }
 
 /// Decides whether a tool may run, by the row of the goal alone: this is asked before every call of every tool.
-pub fn before_tool(goal: &Goal, caller: ToolCaller, now: Millis) -> Option<ToolRefusal> {
+pub fn before_tool(goal: &Goal, caller: CallingAgent, now: Millis) -> Option<ToolRefusal> {
     if let Some(batches) = goal.overtime {
         let since_asked = batches - goal.asked_to_end_at();
-        let is_ignored = caller == ToolCaller::Worker && since_asked == IGNORED_AFTER;
+        let is_ignored = caller == CallingAgent::Worker && since_asked == IGNORED_AFTER;
         return (since_asked > 0).then_some(ToolRefusal::Overtime { is_ignored });
     }
     let runs = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
-    if caller != ToolCaller::Subagent || !runs || goal.was_limited_before_turn() {
+    if caller != CallingAgent::Subagent || !runs || goal.was_limited_before_turn() {
         return None;
     }
     goal.limits.reached_within_turn(&goal.used(now)).map(ToolRefusal::Limit)

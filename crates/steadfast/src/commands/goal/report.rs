@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_app::action::{self, ActionError};
-use steadfast_app::overview::report::{CheckView, GoalReport, StatusChange, VerdictView, goal_report};
+use steadfast_app::overview::report::{GoalReport, ReportedCheck, StatusChange, VerdictView, goal_report};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::proof::CompletedBy;
@@ -52,16 +52,16 @@ fn newest_of(db: Db<'_>, session_id: &str) -> Result<Option<Goal>, StoreError> {
 
 struct Section {
     title: &'static str,
-    rows: Vec<Row>,
+    rows: Vec<ReportRow>,
 }
 
 /// One line; `mark` says whether what it names is met.
-struct Row {
+struct ReportRow {
     mark: Option<bool>,
     text: String,
 }
 
-impl Row {
+impl ReportRow {
     fn new(text: impl Into<String>) -> Self {
         Self { mark: None, text: text.into() }
     }
@@ -74,18 +74,18 @@ impl Row {
 fn sections(report: &GoalReport) -> Vec<Section> {
     let goal = &report.goal;
     let items = goal.done.items.iter().map(|item| match &item.proof {
-        Some(proof) => Row::marked(true, format!("{}: {proof}", item.text)),
-        None => Row::marked(false, item.text.clone()),
+        Some(proof) => ReportRow::marked(true, format!("{}: {proof}", item.text)),
+        None => ReportRow::marked(false, item.text.clone()),
     });
     let limits =
-        report.limits.iter().map(|limit| Row::new(format!("{}: {} of {}", limit.limit, limit.used, limit.most)));
+        report.limits.iter().map(|limit| ReportRow::new(format!("{}: {} of {}", limit.limit, limit.used, limit.most)));
     let objectives = report.objectives.iter().map(|change| {
         let by = change.by.as_deref().unwrap_or("unknown");
-        Row::new(format!("{} by {by}, before: {}", at(change.created_at_ms), change.previous))
+        ReportRow::new(format!("{} by {by}, before: {}", at(change.created_at_ms), change.previous))
     });
     let refused = report.refused.iter().map(|refused| {
         let by = refused.by.as_deref().unwrap_or("unknown");
-        Row::new(format!("{} {} by {by}", at(refused.created_at_ms), refused.verb))
+        ReportRow::new(format!("{} {} by {by}", at(refused.created_at_ms), refused.verb))
     });
     let all = [
         ("Status", summary(report)),
@@ -100,7 +100,7 @@ fn sections(report: &GoalReport) -> Vec<Section> {
     all.into_iter().filter(|(_, rows)| !rows.is_empty()).map(|(title, rows)| Section { title, rows }).collect()
 }
 
-fn summary(report: &GoalReport) -> Vec<Row> {
+fn summary(report: &GoalReport) -> Vec<ReportRow> {
     let goal = &report.goal;
     let reason = goal.paused_reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let by = match goal.done.completed_by {
@@ -110,31 +110,31 @@ fn summary(report: &GoalReport) -> Vec<Row> {
         Some(CompletedBy::User) => ": you said so",
         None => "",
     };
-    let mut rows = vec![Row::new(format!("{}{reason}{by}", goal.state()))];
-    rows.extend(goal.done.when.as_ref().map(|parts| Row::new(format!("done when: {parts}"))));
-    rows.push(Row::new(format!("goal {} of session {}", goal.goal_id, goal.session_id)));
+    let mut rows = vec![ReportRow::new(format!("{}{reason}{by}", goal.state()))];
+    rows.extend(goal.done.when.as_ref().map(|parts| ReportRow::new(format!("done when: {parts}"))));
+    rows.push(ReportRow::new(format!("goal {} of session {}", goal.goal_id, goal.session_id)));
     let ended = if goal.status.is_live() { "" } else { ", ended " };
     let at = if goal.status.is_live() { String::new() } else { clock::to_local(goal.updated_at_ms) };
-    rows.push(Row::new(format!("started {}{ended}{at}", clock::to_local(goal.created_at_ms))));
+    rows.push(ReportRow::new(format!("started {}{ended}{at}", clock::to_local(goal.created_at_ms))));
     rows
 }
 
-fn used(report: &GoalReport) -> Vec<Row> {
+fn used(report: &GoalReport) -> Vec<ReportRow> {
     let goal = &report.goal;
     let number = text::thousands;
     let cost = goal.cost_usd.map_or_else(|| "unknown".to_owned(), |usd| text::usd(price::micros(usd)));
     let doubt = if goal.accounting_uncertain { " (may undercount)" } else { "" };
     vec![
-        Row::new(format!(
+        ReportRow::new(format!(
             "tokens: {} worker, {} subagent (of these {} evaluator), {} cache reads{doubt}",
             number(goal.tokens_used),
             number(goal.subagent_tokens),
             number(goal.evaluator_tokens),
             number(goal.cache_read_tokens)
         )),
-        Row::new(format!("cost: {cost}")),
-        Row::new(format!("turns: {}", goal.continuations_used)),
-        Row::new(format!(
+        ReportRow::new(format!("cost: {cost}")),
+        ReportRow::new(format!("turns: {}", goal.continuations_used)),
+        ReportRow::new(format!(
             "time: {} active, {} since start",
             text::duration(goal.active_seconds),
             text::duration(goal.wall_seconds)
@@ -142,8 +142,8 @@ fn used(report: &GoalReport) -> Vec<Row> {
     ]
 }
 
-fn check(check: &CheckView) -> Row {
-    let Some(run) = &check.result else { return Row::marked(false, format!("{}: never ran", check.command)) };
+fn check(check: &ReportedCheck) -> ReportRow {
+    let Some(run) = &check.result else { return ReportRow::marked(false, format!("{}: never ran", check.command)) };
     let how = match (run.timed_out, run.exit_code) {
         (true, _) => "timed out".to_owned(),
         (false, Some(code)) => format!("exit {code}"),
@@ -154,23 +154,26 @@ fn check(check: &CheckView) -> Row {
     let dirty = if run.git_dirty == Some(true) { " with uncommitted changes" } else { "" };
     let commit = run.git_commit.as_deref().map(|commit| format!(", commit {}{dirty}", text::head(commit, 12)));
     let (at, commit) = (clock::to_local(run.created_at_ms), commit.unwrap_or_default());
-    Row::marked(run.passed, format!("{}: {how} in {seconds:.1}s, output sha256 {hash}{commit}, {at}", check.command))
+    ReportRow::marked(
+        run.passed,
+        format!("{}: {how} in {seconds:.1}s, output sha256 {hash}{commit}, {at}", check.command),
+    )
 }
 
-fn verdict(verdict: &VerdictView) -> Row {
+fn verdict(verdict: &VerdictView) -> ReportRow {
     let reason = verdict.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let evidence = verdict.evidence.join("; ");
     let evidence = if evidence.is_empty() { evidence } else { format!("; {evidence}") };
     let stale = if verdict.for_current_objective { "" } else { " (for an earlier objective)" };
-    Row::new(format!("{} {}{stale}{reason}{evidence}", at(verdict.created_at_ms), verdict.verdict))
+    ReportRow::new(format!("{} {}{stale}{reason}{evidence}", at(verdict.created_at_ms), verdict.verdict))
 }
 
-fn status_change(change: &StatusChange) -> Row {
+fn status_change(change: &StatusChange) -> ReportRow {
     let reason = change.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let by = change.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let to = change.to.as_deref().unwrap_or("?");
     let moved = change.from.as_ref().map_or_else(|| to.to_owned(), |from| format!("{from} → {to}"));
-    Row::new(format!("{} {}{by}: {moved}{reason}", at(change.created_at_ms), change.kind.replace('_', " ")))
+    ReportRow::new(format!("{} {}{by}: {moved}{reason}", at(change.created_at_ms), change.kind.replace('_', " ")))
 }
 
 fn at(ms: Millis) -> String {
@@ -178,7 +181,7 @@ fn at(ms: Millis) -> String {
 }
 
 /// The newest rows of a section, and how many are left out before them.
-fn shown(section: &Section) -> (usize, impl Iterator<Item = &Row>) {
+fn shown(section: &Section) -> (usize, impl Iterator<Item = &ReportRow>) {
     let earlier = section.rows.len().saturating_sub(ROWS_SHOWN);
     // Items are numbered by their place, so the first ones stay.
     let skipped = if section.title == "Items" { 0 } else { earlier };

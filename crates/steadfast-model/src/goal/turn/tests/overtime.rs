@@ -15,7 +15,7 @@ fn waiting(goal: &Goal) -> Goal {
 fn turn_on(mut goal: Goal, batches: usize) -> (Goal, Vec<(bool, BatchDecision)>) {
     let mut seen = Vec::new();
     for _ in 0..batches {
-        let is_refused = before_tool(&goal, ToolCaller::Worker, NOW).is_some();
+        let is_refused = before_tool(&goal, CallingAgent::Worker, NOW).is_some();
         let (change, decision) = at_batch(&goal, SharedSpend::Free, NOW);
         goal = change.map_or(goal, |change| change.goal);
         seen.push((is_refused, decision));
@@ -57,7 +57,7 @@ fn a_host_that_cannot_end_a_turn_refuses_its_tools_until_it_ends() {
         assert_eq!((seen[0].1, seen[4]), (BatchDecision::WindDown(limit), (false, BatchDecision::EndTurn(limit))));
         let mut ignored = Vec::new();
         for _ in 0..6 {
-            let Some(ToolRefusal::Overtime { is_ignored }) = before_tool(&goal, ToolCaller::Worker, NOW) else {
+            let Some(ToolRefusal::Overtime { is_ignored }) = before_tool(&goal, CallingAgent::Worker, NOW) else {
                 panic!("{limit} is not refused");
             };
             ignored.push(is_ignored);
@@ -68,7 +68,7 @@ fn a_host_that_cannot_end_a_turn_refuses_its_tools_until_it_ends() {
         let change = charge(&goal, Charge { worker_tokens: 7, ..Charge::default() }, NOW).unwrap();
         assert_eq!((change.goal.tokens_used, change.goal.state()), (goal.tokens_used + 7, goal.state()));
         let over = overtime_over(&goal, NOW).unwrap();
-        assert_eq!((over.span, before_tool(&over.goal, ToolCaller::Worker, NOW)), (Span::Close, None));
+        assert_eq!((over.span, before_tool(&over.goal, CallingAgent::Worker, NOW)), (Span::Close, None));
     }
 }
 
@@ -84,14 +84,14 @@ fn own_tools_do_not_keep_a_turn_alive_for_ever() {
 #[test]
 fn subagents_end_at_the_limit_and_the_evaluator_may_still_judge() {
     for (limit, at_limit) in goals_at_their_limit().into_iter().filter(|(limit, _)| *limit != Axis::Turns) {
-        assert_eq!(before_tool(&at_limit, ToolCaller::Subagent, NOW), Some(ToolRefusal::Limit(limit)));
-        assert_eq!(before_tool(&at_limit, ToolCaller::Evaluator, NOW), None);
-        assert_eq!(before_tool(&at_limit, ToolCaller::Worker, NOW), None, "it is asked to wind down first");
+        assert_eq!(before_tool(&at_limit, CallingAgent::Subagent, NOW), Some(ToolRefusal::Limit(limit)));
+        assert_eq!(before_tool(&at_limit, CallingAgent::Evaluator, NOW), None);
+        assert_eq!(before_tool(&at_limit, CallingAgent::Worker, NOW), None, "it is asked to wind down first");
         let closed = Goal { budget_limit_reported: true, wind_down: None, ..at_limit };
         let is_users = closed.status == GoalStatus::BudgetLimited;
-        assert_eq!(before_tool(&closed, ToolCaller::Subagent, NOW).is_none(), is_users, "a later turn of the user");
+        assert_eq!(before_tool(&closed, CallingAgent::Subagent, NOW).is_none(), is_users, "a later turn of the user");
     }
-    assert_eq!(before_tool(&goal(), ToolCaller::Subagent, NOW), None);
+    assert_eq!(before_tool(&goal(), CallingAgent::Subagent, NOW), None);
 }
 
 #[test]
