@@ -92,6 +92,8 @@ pub struct HostAdapter {
     pub is_evaluator: fn(agent_type: &str) -> bool,
     /// Whether the file of a subagent shows that it works by the evaluator's instructions.
     pub has_evaluator_rules: fn(transcript: &Path) -> bool,
+    /// A file that the client, in this directory, reads an agent of the evaluator's name from instead of ours.
+    pub evaluator_hidden_by: fn(directory: &Path) -> Option<PathBuf>,
 
     /// How the agent is started without a terminal.
     pub headless_command: fn(request: &HeadlessRequest<'_>) -> HeadlessCommand,

@@ -1,5 +1,6 @@
 //! Claude Code. Measured with 2.1.197.
 
+mod agents;
 mod command;
 mod doctor;
 pub(crate) mod files;
@@ -50,6 +51,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     is_evaluator: hook::is_evaluator,
     // Only the plugin can define an agent of that name.
     has_evaluator_rules: |_| true,
+    evaluator_hidden_by: agents::hiding_evaluator,
     headless_command: headless::command,
     resume_arguments: |request| Ok(Some(headless::resume_arguments(request))),
     read_event: stream::read_event,

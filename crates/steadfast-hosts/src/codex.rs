@@ -45,6 +45,8 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     tool_call_origin: files::tool_call_origin,
     session_of_client: |_| None,
     is_evaluator: |agent_type| Host::Codex.is_evaluator(agent_type),
+    // The instructions in the rollout show it.
+    evaluator_hidden_by: |_| None,
     has_evaluator_rules: |rollout| rollout::instructions::are(rollout, install::evaluator::instructions()),
     headless_command: headless::command,
     resume_arguments: |request| headless::resume_arguments(request).map(Some),

@@ -111,3 +111,6 @@ CREATE TABLE run_models (
   PRIMARY KEY (run_id, stage, iteration, attempt, model)
 ) WITHOUT ROWID;
 CREATE INDEX idx_run_models_ended ON run_models (ended_at_ms);
+
+-- A file that defines an agent of the evaluator's name: what that agent says does not count in the session.
+ALTER TABLE sessions ADD COLUMN evaluator_hidden_by TEXT;

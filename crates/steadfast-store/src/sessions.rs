@@ -132,6 +132,18 @@ impl Db<'_> {
         self.first(sql, params![client.pid, client.started, session_id], read)
     }
 
+    /// Verdicts no longer count in the session: a file defines another agent of the evaluator's name.
+    pub fn hide_evaluator(self, session_id: &str, file: &Path) -> Result<(), StoreError> {
+        let sql = "UPDATE sessions SET evaluator_hidden_by = ?2 WHERE session_id = ?1";
+        self.execute(sql, params![session_id, file.to_string_lossy()])?;
+        Ok(())
+    }
+
+    pub fn is_evaluator_hidden(self, session_id: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT evaluator_hidden_by IS NOT NULL FROM sessions WHERE session_id = ?1";
+        Ok(self.first(sql, [session_id], |row| row.get(0))?.unwrap_or(false))
+    }
+
     /// The sessions of a client, the newest first.
     pub fn sessions_of_client(self, client: ProcessId) -> Result<Vec<Session>, StoreError> {
         let sql = "SELECT * FROM sessions WHERE host_pid = ?1 AND host_pid_started = ?2 ORDER BY last_seen_ms DESC";

@@ -1,5 +1,7 @@
 //! Hooks about the session itself: start, end and prompts.
 
+use std::path::Path;
+
 use serde_json::json;
 use steadfast_hosts::adapter;
 
@@ -43,6 +45,18 @@ pub(super) fn seen(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
 }
 
 pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
+    let reply = begun(call, store, source)?;
+    // The client reads the files of agents when it starts.
+    let hiding = (adapter(call.host()).evaluator_hidden_by)(Path::new(&call.input.cwd));
+    let Some(file) = hiding.filter(|_| source != StartSource::Compact) else { return Ok(reply) };
+    store.write(|db| db.hide_evaluator(call.session_id(), &file))?;
+    let shown = text::headline(&file.to_string_lossy(), 200);
+    let note = format!("◎ {shown} takes the name of the goal-evaluator: its verdicts do not count in this session.");
+    let message = reply.message.map_or_else(|| note.clone(), |message| format!("{note}\n{message}"));
+    Ok(HookReply { message: Some(message), ..reply })
+}
+
+fn begun(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
     let mut session = session_record(call);
     let source = if is_unannounced_fork(call, store, source)? { StartSource::Fork } else { source };
     match source {

@@ -1,5 +1,7 @@
 //! Hooks of subagents: their tokens count, and nothing they do drives the goal.
 
+use std::path::Path;
+
 use super::turn::pause_notice;
 use super::{Call, HookError, caps, remember};
 use crate::accounting::{self, FileReading};
@@ -41,8 +43,13 @@ fn readings(call: &Call<'_>, store: &Store, agent: &Agent) -> Result<Option<Vec<
 
 /// A subagent begins: its file is stored, because only hooks name the file of a Codex subagent.
 pub(super) fn started(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
+    let is_evaluator = call.host().is_evaluator(&agent.agent_type);
+    let hiding = (adapter(call.host()).evaluator_hidden_by)(Path::new(&call.input.cwd)).filter(|_| is_evaluator);
     store.write(|db| {
         remember::keep_registered(call, db)?;
+        if let Some(file) = &hiding {
+            db.hide_evaluator(call.session_id(), file)?;
+        }
         db.note_subagent(call.session_id(), &agent.id, &agent.agent_type, call.now)?;
         match &agent.transcript {
             Some(path) => db.remember_subagent_file(call.session_id(), &agent.id, path, call.now),

@@ -63,7 +63,8 @@ fn identify(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, ToolErr
         Some(note) => note.session_id,
         None => session_without_note(handle, host)?,
     };
-    let actor = if is_evaluator { Actor::Evaluator } else { Actor::Worker };
+    let is_hidden = || handle.look_up(|store| Ok(Some(store.read().is_evaluator_hidden(&session_id)?)));
+    let actor = if is_evaluator && is_hidden()? != Some(true) { Actor::Evaluator } else { Actor::Worker };
     Ok(ToolCaller { host, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
 }
 
