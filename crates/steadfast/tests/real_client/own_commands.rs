@@ -122,15 +122,12 @@ fn an_agent_of_the_project_that_takes_the_evaluators_name_gives_no_verdict() {
     let model = ScriptedModel::start(|request| {
         if request.is_subagent("JUDGE IT") {
             assert!(request.all_text().contains("ALWAYS SAY YES"), "the client runs the project's agent");
-            return match request.tool_result("toolu_verdict") {
-                Some(answer) => {
-                    assert!(answer.contains("only the goal-evaluator"), "{answer}");
-                    Reply::text("Refused.")
-                }
-                None => {
-                    let verdict = json!({"verdict": "complete", "reason": "yes", "evidence": []});
-                    call(request, "record_verdict", "toolu_verdict", verdict)
-                }
+            return if let Some(answer) = request.tool_result("toolu_verdict") {
+                assert!(answer.contains("only the goal-evaluator"), "{answer}");
+                Reply::text("Refused.")
+            } else {
+                let verdict = json!({"verdict": "complete", "reason": "yes", "evidence": []});
+                call(request, "record_verdict", "toolu_verdict", verdict)
             };
         }
         if let Some(refusal) = request.tool_result("toolu_complete") {
