@@ -2,8 +2,9 @@
 """Measures the cost of session memory in hooks (`./bench memory`). Numbers are printed, never asserted.
 
 Each hook call is a separate process with its own input, so that every call stores something new. The session has the
-maximum number of events, so that each new event evicts another. CPU time is user + system from `wait4`, wall time is from
-hyperfine; both are compared with an empty process (`true`) in the same run.
+maximum number of events, so that each new event evicts another. CPU time is user + system from `wait4`, wall time is until
+the process has ended; both are compared with an empty process (`true`) in the same run. This script is the client: hooks
+believe only the process that started them, with the environment that it was started with itself.
 """
 
 import json
@@ -13,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 STEADFAST, RUNS = sys.argv[1], int(sys.argv[2])
@@ -32,11 +34,16 @@ REFERENCE = {
     "codex, SessionStart (compact)": (105.3, None),
 }
 
-work = Path(tempfile.mkdtemp(prefix="steadfast-bench-"))
+if "BENCH_WORK" not in os.environ:
+    os.environ["BENCH_WORK"] = tempfile.mkdtemp(prefix="steadfast-bench-")
+work = Path(os.environ["BENCH_WORK"])
 environment = {
     "PATH": os.environ["PATH"], "HOME": str(work), "STEADFAST_HOME": str(work / "home"),
     "CLAUDE_CONFIG_DIR": str(work / "claude"), "CODEX_HOME": str(work / "codex"),
 }
+if os.environ.get("STEADFAST_HOME") != environment["STEADFAST_HOME"]:
+    kept = {name: os.environ[name] for name in ("BENCH_WORK", "BENCH_CALLGRIND") if name in os.environ}
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**environment, **kept})
 output = "".join(f"src/module_{at}.rs:{at}: a line of what a command prints, as long as they are\n" for at in range(120))[:8_000]
 text = "".join(f"    let value_{at} = compute({at}); // and a word about it\n" for at in range(900))[:40_000]
 
@@ -81,24 +88,28 @@ CALLS = [
 ]
 
 
-def run(command, stdin):
-    """Returns the CPU milliseconds of one process."""
-    child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+def run(command, given=None):
+    """Returns the CPU and wall milliseconds of one process."""
+    before = time.monotonic()
+    stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
+    child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    if given is not None:
+        child.stdin.write(json.dumps(given).encode())
+        child.stdin.close()
+    child.stdout.read()
     _, status, use = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if status:
         sys.exit(f"error: {command} ended with {child.returncode}")
-    return (use.ru_utime + use.ru_stime) * 1000
+    return (use.ru_utime + use.ru_stime) * 1000, (time.monotonic() - before) * 1000
 
 
 def hook(host, given):
-    (work / "input.json").write_text(json.dumps(given))
-    with open(work / "input.json", "rb") as stdin:
-        return run([STEADFAST, "hook", host], stdin)
+    return run([STEADFAST, "hook", host], given)
 
 
-def cpu(measured):
-    return statistics.median(measured(number) for number in numbers(RUNS))
+def medians(measured):
+    return [statistics.median(part) for part in zip(*(measured(number) for number in numbers(RUNS)))]
 
 
 count = 0
@@ -110,25 +121,6 @@ def numbers(most):
     for _ in range(most):
         count += 1
         yield count
-
-
-def wall(command, inputs=None):
-    """Returns the median wall milliseconds. A small script puts the next input in place before each run."""
-    shown = work / "hyperfine.json"
-    line = ["hyperfine", "--shell", "sh", "--warmup", "3", "--runs", str(RUNS), "--export-json", str(shown)]
-    if inputs:
-        folder = work / "inputs"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        for at, number in enumerate(numbers(RUNS + 3)):
-            (folder / f"{at:04}").write_text(json.dumps(inputs(number)))
-        script = work / "next.sh"
-        script.write_text(f'set -- {folder}/*\nmv "$1" {work}/input.json\n')
-        (work / "input.json").write_text("{}")
-        line += ["--prepare", f"sh {script}"]
-        command += f" <{work}/input.json"
-    subprocess.run([*line, command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    return json.loads(shown.read_text())["results"][0]["median"] * 1000
 
 
 def transcripts(megabytes, prompts=None):
@@ -159,7 +151,7 @@ def seed():
         hook(host, make("UserPromptSubmit", prompt=f"goal: {GOAL}"))
     if os.path.exists(work / "home/goals.db"):
         # In Codex the marker starts a goal, which would be charged at each call; measure only memory.
-        run([STEADFAST, "goal", "pause", "--session", codex("x")["session_id"]], subprocess.DEVNULL)
+        hook("codex", codex("UserPromptSubmit", prompt="$goal-pause"))
     for _ in range(EVENTS // 6 + 20):
         for name, host, given in CALLS:
             if "SessionStart" not in name and "nothing" not in name:
@@ -169,20 +161,17 @@ def seed():
 def report(name, cpu_ms, wall_ms, floor):
     theirs = REFERENCE.get(name)
     beside = f"   context-mode {theirs[0]:6.1f} wall" + (f" {theirs[1]:5.0f} CPU" if theirs[1] else "") if theirs else ""
-    # hyperfine subtracts the shell's own time, so on a busy machine the result may be zero.
-    ratios = f"{cpu_ms / floor[0]:5.1f} x {wall_ms / max(floor[1], 0.1):5.1f} x" if floor else " " * 15
+    ratios = f"{cpu_ms / floor[0]:5.1f} x {wall_ms / floor[1]:5.1f} x" if floor else " " * 15
     print(f"{name:<40} {cpu_ms:7.2f} ms CPU {wall_ms:7.2f} ms wall {ratios}{beside}", flush=True)
 
 
 def table(title):
     print(f"\n{title}: CPU, wall, both relative to `true`")
-    # The shell's own `true` starts no process.
-    nothing = shutil.which("true")
-    floor = (cpu(lambda _: run([nothing], subprocess.DEVNULL)), wall(nothing))
+    floor = medians(lambda _: run(["true"]))
     report("true", *floor, None)
-    report("steadfast --version", cpu(lambda _: run([STEADFAST, "--version"], subprocess.DEVNULL)), wall(f"{STEADFAST} --version"), floor)
+    report("steadfast --version", *medians(lambda _: run([STEADFAST, "--version"])), floor)
     for name, host, given in CALLS:
-        report(name, cpu(lambda n: hook(host, given(n))), wall(f"{STEADFAST} hook {host}", given), floor)
+        report(name, *medians(lambda n: hook(host, given(n))), floor)
 
 
 def instructions():
@@ -190,12 +179,10 @@ def instructions():
         return
     print("\ninstructions (callgrind)")
     for name, host, given in CALLS:
-        for number in numbers(1):
-            (work / "input.json").write_text(json.dumps(given(number)))
-        with open(work / "input.json", "rb") as stdin:
-            ran = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={work}/callgrind.out", STEADFAST, "hook", host],
-                                 stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
-        total = next((line.split()[-1] for line in ran.stderr.splitlines() if "Collected" in line), "?")
+        line = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={work}/callgrind.out", f"--log-file={work}/callgrind.log"]
+        run([*line, STEADFAST, "hook", host], given(next(numbers(1))))
+        log = (work / "callgrind.log").read_text()
+        total = next((line.split()[-1] for line in log.splitlines() if "Collected" in line), "?")
         print(f"{name:<40} {total:>14}", flush=True)
         if "BENCH_CALLGRIND" in os.environ:
             shutil.copy(work / "callgrind.out", f"{os.environ['BENCH_CALLGRIND']}/{name.replace(' ', '_')}.out")
@@ -210,7 +197,7 @@ def search_for_goal():
     def resumed(what, small=None):
         measured = {}
         for host, given in starts.items():
-            measured[host] = cpu(lambda _: hook(host, given))
+            measured[host] = medians(lambda _: hook(host, given))[0]
             more = f" {measured[host] - small[host]:+7.2f} ms" if small else ""
             print(f"{f'{host}, {what}':<40} {measured[host]:7.2f} ms{more}", flush=True)
         return measured
