@@ -62,7 +62,13 @@ pub fn own_sessions(db: Db<'_>) -> Result<Vec<String>, StoreError> {
     for ancestor in process::ancestors() {
         let sessions = db.sessions_of_client(ancestor.id)?;
         if !sessions.is_empty() && !ancestor.is_own_program() {
-            return Ok(sessions.into_iter().map(|session| session.session_id).collect());
+            let mut own: Vec<String> = sessions.into_iter().map(|session| session.session_id).collect();
+            // Of the sessions of a daemon, only the one whose shell this is.
+            let shares_client = ancestor.host().is_some_and(|host| host.capabilities().shares_client);
+            if let Some((_, id)) = process::session_of_shell().filter(|_| shares_client) {
+                own.retain(|own| *own == id);
+            }
+            return Ok(own);
         }
     }
     Ok(process::session_of_shell().map(|(_, id)| id).into_iter().collect())

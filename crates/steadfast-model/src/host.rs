@@ -56,6 +56,8 @@ pub struct Capabilities {
     pub evaluator_agent: &'static str,
     /// How a model starts the evaluator, where that needs words.
     pub evaluator_start: &'static str,
+    /// One process may run several sessions at once.
+    pub shares_client: bool,
     /// A background hook can wake an idle session.
     pub can_wake: bool,
     /// A process outside of the client can wake an idle session.
@@ -133,6 +135,7 @@ const CLAUDE: Capabilities = Capabilities {
     // The plugin's own. The bare name is not enough: a worker can write an agent file of that name.
     evaluator_agent: "steadfast:goal-evaluator",
     evaluator_start: "",
+    shares_client: false,
     can_wake: true,
     wakes_from_outside: false,
     continues_closed_sessions: false,
@@ -172,6 +175,7 @@ const CODEX: Capabilities = Capabilities {
     evaluator_agent: "goal-evaluator",
     // With the history of the worker it would not be the evaluator. Which of the two names the tool has depends on the model.
     evaluator_start: "spawn_agent: agent_type \"goal-evaluator\", fork_context false or fork_turns \"none\"",
+    shares_client: true,
     can_wake: false,
     wakes_from_outside: true,
     continues_closed_sessions: true,
