@@ -47,8 +47,10 @@ pub(super) fn seen(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
 pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
     let reply = begun(call, store, source)?;
     // The client reads the files of agents when it starts.
-    let hiding = (adapter(call.host()).evaluator_hidden_by)(Path::new(&call.input.cwd));
-    let Some(file) = hiding.filter(|_| source != StartSource::Compact) else { return Ok(reply) };
+    if source == StartSource::Compact {
+        return Ok(reply);
+    }
+    let Some(file) = (adapter(call.host()).evaluator_hidden_by)(Path::new(&call.input.cwd)) else { return Ok(reply) };
     store.write(|db| db.hide_evaluator(call.session_id(), &file))?;
     let shown = text::headline(&file.to_string_lossy(), 200);
     let note = format!("◎ {shown} takes the name of the goal-evaluator: its verdicts do not count in this session.");

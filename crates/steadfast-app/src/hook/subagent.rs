@@ -43,8 +43,11 @@ fn readings(call: &Call<'_>, store: &Store, agent: &Agent) -> Result<Option<Vec<
 
 /// A subagent begins: its file is stored, because only hooks name the file of a Codex subagent.
 pub(super) fn started(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
-    let is_evaluator = call.host().is_evaluator(&agent.agent_type);
-    let hiding = (adapter(call.host()).evaluator_hidden_by)(Path::new(&call.input.cwd)).filter(|_| is_evaluator);
+    let hiding = if call.host().is_evaluator(&agent.agent_type) {
+        (adapter(call.host()).evaluator_hidden_by)(Path::new(&call.input.cwd))
+    } else {
+        None
+    };
     store.write(|db| {
         remember::keep_registered(call, db)?;
         if let Some(file) = &hiding {
