@@ -131,7 +131,7 @@ pub struct Goal {
     /// The user was told that nothing moves the goal.
     pub stall_told: bool,
     /// Tool calls that have no result yet.
-    pub last_call_hash: Option<String>,
+    pub open_calls: Option<String>,
     /// How many of the last tool calls brought nothing new.
     pub same_calls: i64,
     /// Identifies the last tool calls with their results, the newest last.

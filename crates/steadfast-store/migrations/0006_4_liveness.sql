@@ -10,20 +10,20 @@ ALTER TABLE sessions ADD COLUMN waker_pid_started INTEGER;
 
 -- `wait_json` is what a waiting goal waits for, `woken_at_ms` is set between a wake-up and the turn that it begins,
 -- `briefed_hash` identifies the instructions that the model has in its context, `stall_told` is set when the user was
--- told that nothing moves the goal, `last_call_hash` with `same_calls` counts repeated tool calls, and `time_used_rest_ms`
--- is what `time_used_seconds` lacks.
+-- told that nothing moves the goal, `open_calls` are tool calls without a result, `same_calls` counts those that brought
+-- nothing new, and `time_used_rest_ms` is what `time_used_seconds` lacks.
 ALTER TABLE goals ADD COLUMN wait_json TEXT;
 ALTER TABLE goals ADD COLUMN woken_at_ms INTEGER;
 ALTER TABLE goals ADD COLUMN briefed_hash TEXT;
 ALTER TABLE goals ADD COLUMN stall_told INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE goals ADD COLUMN last_call_hash TEXT;
+ALTER TABLE goals ADD COLUMN open_calls TEXT;
 ALTER TABLE goals ADD COLUMN same_calls INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE goals ADD COLUMN time_used_rest_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE goal_history ADD COLUMN wait_json TEXT;
 ALTER TABLE goal_history ADD COLUMN woken_at_ms INTEGER;
 ALTER TABLE goal_history ADD COLUMN briefed_hash TEXT;
 ALTER TABLE goal_history ADD COLUMN stall_told INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE goal_history ADD COLUMN last_call_hash TEXT;
+ALTER TABLE goal_history ADD COLUMN open_calls TEXT;
 ALTER TABLE goal_history ADD COLUMN same_calls INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE goal_history ADD COLUMN time_used_rest_ms INTEGER NOT NULL DEFAULT 0;
 

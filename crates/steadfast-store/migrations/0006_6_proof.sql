@@ -22,7 +22,9 @@ CREATE TABLE goal_environments (
 
 -- What kind of subagent a response is of; empty for the worker itself.
 ALTER TABLE responses ADD COLUMN agent_type TEXT NOT NULL DEFAULT '';
--- Caps are summed at every batch of tool calls: these indexes have all that the sums need.
+-- Caps are summed at every batch of tool calls: these indexes have all that the sums need. They also count what no goal
+-- is charged with.
+DROP INDEX idx_responses_spent;
 CREATE INDEX idx_responses_spend ON responses
   (at_ms, model, input_tokens, cache_creation_tokens, output_tokens, cost_micros);
 CREATE INDEX idx_responses_session ON responses

@@ -231,9 +231,9 @@ fn a_store_of_the_version_before_loses_no_row() {
         let attempts = "SELECT run_id, stage, iteration, attempt, status, input_tokens, cost_micros, started_at_ms FROM
                         run_attempts";
         let runs = [run, "SELECT * FROM run_stages", attempts];
-        let new = "'idx_responses_spend', 'idx_responses_session', 'idx_runs_parent'";
+        let changed = "'idx_responses_spent', 'idx_responses_spend', 'idx_responses_session', 'idx_runs_parent'";
         let indexes = &format!(
-            "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT IN ({new})
+            "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT IN ({changed})
              AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue', 'run_models') ORDER BY name"
         );
         [&*live, &*history, runs[0], runs[1], runs[2], indexes].map(|sql| rows(db, sql))

@@ -16,7 +16,7 @@ const KEPT: usize = 32;
 
 /// Adds tool calls with their results. A call and its result may be read in two passes, so open calls are kept too.
 pub fn count_calls(goal: &mut Goal, lines: &[ToolLine]) {
-    let mut open = open_calls(goal.last_call_hash.as_deref());
+    let mut open = open_calls(goal.open_calls.as_deref());
     for line in lines {
         match line {
             ToolLine::Called { id, call } => push(&mut open, (id.clone(), call.clone())),
@@ -37,7 +37,7 @@ pub fn count_calls(goal: &mut Goal, lines: &[ToolLine]) {
         }
     }
     let open: Vec<String> = open.into_iter().map(|(id, call)| format!("{id}:{call}")).collect();
-    goal.last_call_hash = (!open.is_empty()).then(|| open.join(" "));
+    goal.open_calls = (!open.is_empty()).then(|| open.join(" "));
 }
 
 fn open_calls(known: Option<&str>) -> Vec<(String, String)> {

@@ -83,7 +83,7 @@ fn a_call_and_its_answer_count_the_same_in_one_pass_and_in_two() {
             lines.chunks(1).for_each(|line| count_calls(&mut goal, line));
         }
     }
-    assert_eq!((goal.same_calls, goal.last_call_hash), (5, None));
+    assert_eq!((goal.same_calls, goal.open_calls), (5, None));
 }
 
 #[test]
@@ -102,5 +102,5 @@ fn what_is_kept_of_tool_calls_is_bounded() {
         lines.truncate(1 + turn % 2);
         count_calls(&mut goal, &lines);
     }
-    assert!(goal.recent_calls.len() <= 32 && goal.last_call_hash.unwrap().len() <= 32 * 34);
+    assert!(goal.recent_calls.len() <= 32 && goal.open_calls.unwrap().len() <= 32 * 34);
 }
