@@ -55,6 +55,7 @@ pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
         Check::Verify(commands) => commands_hold(commands, context),
         Check::Checklist(file) => checklist::is_ticked(&context.directory.join(file)),
         Check::BeadsEmpty(label) => beads::are_empty_by("bd", label, context),
+        Check::Merged => (None, "the merge cannot be checked".to_owned()),
         Check::Judge => match &context.judge {
             Some(request) => judge::ask(request, context),
             None => (None, "the stage has no judge".to_owned()),

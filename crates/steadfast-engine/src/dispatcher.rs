@@ -321,6 +321,7 @@ impl Dispatcher<'_, '_> {
                 Act::Start(id) => self.start(id),
                 Act::Check { id, checks } => self.check(id, checks)?,
                 Act::Stop(ids) => self.stop(&ids),
+                Act::Decide(_) => {}
                 Act::WakeAt(at) => self.wake = Some(at),
                 Act::Finish => self.is_over = true,
             }

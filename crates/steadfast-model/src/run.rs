@@ -3,6 +3,7 @@
 //! about it ([`Step`]). The engine saves a step's records and the new state in one transaction before it acts, so after
 //! a crash the saved state shows what was active.
 
+pub mod condition;
 pub mod machine;
 pub mod name;
 pub mod nesting;
@@ -18,8 +19,9 @@ use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
 
+pub use condition::Condition;
 pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
-pub use plan::{AgentKind, AgentPlan, Plan, Rule, RunLimits, RunPurpose, StagePlan};
+pub use plan::{AgentKind, AgentPlan, EnvVariable, MergePlan, Plan, Rule, RunLimits, RunPurpose, StagePlan, Then};
 pub use reason::RunReason;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
@@ -93,6 +95,12 @@ pub struct Run {
     /// The same since the run was started or resumed: a limit on money cannot hold from there on.
     #[serde(default)]
     pub cost_unknown_now: bool,
+    /// An attempt since then did not report its tokens: a limit on tokens cannot hold.
+    #[serde(default)]
+    pub tokens_unknown_now: bool,
+    /// The stage that ended the run: its gate did not hold, a limit of it was reached, or it failed.
+    #[serde(default)]
+    pub ended_by: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -118,6 +126,20 @@ pub struct StageState {
     /// Successful attempts whose rule was not tested yet when the run was stopped.
     #[serde(default)]
     pub undecided: Vec<Undecided>,
+    /// When the delay after the last iteration is over.
+    #[serde(default)]
+    pub delay_until_ms: Option<Millis>,
+    /// What its attempts used.
+    #[serde(default)]
+    pub tokens: i64,
+    #[serde(default)]
+    pub cost_micros: i64,
+    /// It ended with the run, and not by its own rule. Resuming the run continues it.
+    #[serde(default)]
+    pub cut_off: bool,
+    /// What the person said who approved or rejected it.
+    #[serde(default)]
+    pub answer: Option<String>,
 }
 
 /// A successful attempt whose rule is still to be tested. Resuming tests it and does not repeat the work.
@@ -134,9 +156,15 @@ pub struct Undecided {
 pub enum StageStatus {
     #[default]
     Pending,
+    /// Its condition is being tested.
+    Deciding,
+    /// A person has to say yes.
+    AwaitingApproval,
     Running,
     Completed,
     Failed,
+    /// Its condition did not hold.
+    Skipped,
 }
 
 /// An iteration that has started and is not committed.
@@ -207,6 +235,8 @@ pub enum Check {
     Command(String),
     Verify(Vec<String>),
     Checklist(String),
+    /// Whether the chosen branches are merged.
+    Merged,
     Judge,
 }
 
@@ -228,6 +258,10 @@ pub enum RunEvent {
     Ended { id: AttemptId, outcome: Outcome },
     /// The checks of an attempt ran.
     Checked { id: AttemptId, facts: Vec<Checked> },
+    /// The condition of a stage was tested; `None` if it could not be.
+    Decided { stage: u32, holds: Option<bool>, detail: String },
+    /// A person approved or rejected a stage.
+    Answered { stage: u32, approved: bool, note: Option<String> },
     /// The clock reached the time of [`Act::WakeAt`].
     Woke,
     /// A person, a signal or an edited file asks for the end.
@@ -245,12 +279,34 @@ pub enum RunEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
-    StageStarted { stage: u32 },
-    AttemptStarted { id: AttemptId },
-    AttemptEnded { id: AttemptId, outcome: Outcome },
-    Committed { id: AttemptId, success: Box<Success>, facts: Vec<Checked> },
-    StageEnded { stage: u32, status: StageStatus, reason: String },
-    Finished { status: RunStatus, reason: String },
+    /// A person is asked whether a stage may start.
+    ApprovalAsked {
+        stage: u32,
+    },
+    StageStarted {
+        stage: u32,
+    },
+    AttemptStarted {
+        id: AttemptId,
+    },
+    AttemptEnded {
+        id: AttemptId,
+        outcome: Outcome,
+    },
+    Committed {
+        id: AttemptId,
+        success: Box<Success>,
+        facts: Vec<Checked>,
+    },
+    StageEnded {
+        stage: u32,
+        status: StageStatus,
+        reason: String,
+    },
+    Finished {
+        status: RunStatus,
+        reason: String,
+    },
     Reopened,
 }
 
@@ -259,8 +315,13 @@ pub enum Record {
 #[serde(rename_all = "snake_case")]
 pub enum Act {
     Start(AttemptId),
-    Check { id: AttemptId, checks: Vec<Check> },
+    Check {
+        id: AttemptId,
+        checks: Vec<Check>,
+    },
     Stop(Vec<AttemptId>),
+    /// Test the condition of a stage.
+    Decide(u32),
     WakeAt(Millis),
     Finish,
 }

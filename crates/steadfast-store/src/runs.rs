@@ -148,7 +148,9 @@ impl Db<'_> {
 
     fn add_record(self, run_id: &str, run: &Run, record: &Record, now: Millis) -> Result<(), StoreError> {
         match record {
-            Record::StageStarted { stage } | Record::StageEnded { stage, .. } => self.put_stage(run_id, run, *stage),
+            Record::StageStarted { stage } | Record::StageEnded { stage, .. } | Record::ApprovalAsked { stage } => {
+                self.put_stage(run_id, run, *stage)
+            }
             Record::AttemptStarted { id } => self.add_attempt(run_id, *id, now),
             Record::AttemptEnded { id, outcome } => {
                 self.end_attempt(run_id, *id, outcome)?;

@@ -60,7 +60,8 @@ pub(super) fn usage(file: &Path) -> Option<AttemptUsage> {
         cache_read: count("cache_read_tokens"),
     };
     let dollars = usage.get("cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
-    Some(AttemptUsage { tokens, cost_micros: dollars.map_or(0, price::micros), cost_unknown: dollars.is_none() })
+    let cost_micros = dollars.map_or(0, price::micros);
+    Some(AttemptUsage { tokens, cost_micros, cost_unknown: dollars.is_none(), tokens_unknown: false })
 }
 
 /// Whether there is a result file without a JSON object: cut off, too long, or something else. A directory or a pipe is
@@ -96,7 +97,7 @@ fn from_json(text: &str) -> Option<AgentResult> {
         plateau: object.get("plateau").and_then(boolean),
         reasoning: string("reasoning"),
         decision: string("decision").and_then(|word| word.to_lowercase().parse().ok()),
-        fields: Vec::new(),
+        ..AgentResult::default()
     };
     (result != AgentResult::default()).then_some(result)
 }

@@ -94,7 +94,7 @@ impl Arguments {
 }
 
 fn leaf_names() -> impl Iterator<Item = &'static str> {
-    RuleKind::VARIANTS.iter().copied().filter(|name| !matches!(*name, "any" | "all"))
+    RuleKind::VARIANTS.iter().copied().filter(|name| !matches!(*name, "any" | "all" | "merged"))
 }
 
 fn kind_of(name: &str, at: &Location) -> Option<RuleKind> {
@@ -103,6 +103,8 @@ fn kind_of(name: &str, at: &Location) -> Option<RuleKind> {
         "fixed" => Some(RuleKind::FixedN),
         "judgment" => Some(RuleKind::Plateau),
         "queue" => Some(RuleKind::BeadsEmpty),
+        // Only stages with `merge` have it.
+        "merged" => None,
         name => name.parse().ok(),
     };
     kind.or_else(|| {
@@ -187,6 +189,7 @@ impl Resolver<'_> {
                 return at.refuse(format!("the rule `{kind}` takes no argument"), fix);
             }
             RuleKind::FixedN => Rule::FixedN,
+            RuleKind::Merged => Rule::Merged,
             RuleKind::AllItems if self.items == 0 => {
                 return at.refuse("the rule `all-items` has no items", "add `items: [first, second]`");
             }

@@ -86,6 +86,7 @@ fn a_loop_type_without_keys_has_the_documented_defaults() {
         latest_inputs: false,
         judge: None,
         stop_is_promise: false,
+        ..StagePlan::default()
     };
     assert_eq!(World::new().stage_of_loop("description: x"), expected);
 }

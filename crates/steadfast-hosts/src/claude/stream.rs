@@ -94,7 +94,8 @@ fn usage(event: &Value) -> Option<AttemptUsage> {
         tokens = tokens_of(event.get("usage")?, names);
     }
     let dollars = event.get("total_cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
-    Some(AttemptUsage { tokens, cost_micros: dollars.map_or(0, price::micros), cost_unknown: dollars.is_none() })
+    let cost_micros = dollars.map_or(0, price::micros);
+    Some(AttemptUsage { tokens, cost_micros, cost_unknown: dollars.is_none(), tokens_unknown: false })
 }
 
 pub(super) fn readable(event: &Value) -> Vec<String> {

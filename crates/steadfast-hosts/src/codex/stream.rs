@@ -25,7 +25,7 @@ pub(super) fn read_event(event: &Value, stream: &mut AgentStream) {
             stream.is_complete = true;
             stream.error = None;
             let tokens = event.get("usage").map(|usage| Tokens::read(usage).unwrap_or_default().split());
-            stream.usage = tokens.map(|tokens| AttemptUsage { tokens, cost_micros: 0, cost_unknown: true });
+            stream.usage = tokens.map(|tokens| AttemptUsage { tokens, cost_unknown: true, ..AttemptUsage::default() });
         }
         _ => {}
     }

@@ -36,6 +36,7 @@ fn claude_names_session_answer_and_usage() {
             tokens: Tokens { input: 212, output: 176, cache_creation: 456, cache_creation_1h: 0, cache_read: 4018 },
             cost_micros: 10_319,
             cost_unknown: false,
+            tokens_unknown: false,
         }),
         ..AgentStream::default()
     };
@@ -100,6 +101,7 @@ fn codex_names_thread_answer_and_usage() {
             tokens: Tokens { input: 40, output: 30, cache_read: 10, ..Tokens::default() },
             cost_micros: 0,
             cost_unknown: true,
+            tokens_unknown: false,
         }),
         ..AgentStream::default()
     };

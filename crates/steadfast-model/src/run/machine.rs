@@ -32,6 +32,7 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
         RunEvent::Started => machine.started(),
         RunEvent::Ended { id, outcome } => machine.ended(id, outcome),
         RunEvent::Checked { id, facts } => machine.checked(id, &facts),
+        RunEvent::Decided { .. } | RunEvent::Answered { .. } => {}
         RunEvent::Woke => machine.advance(),
         RunEvent::StopRequested(stopping) => machine.stop_requested(stopping),
         RunEvent::CapReached => machine.run.capped = true,

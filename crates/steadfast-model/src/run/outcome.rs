@@ -15,6 +15,9 @@ pub struct AttemptUsage {
     /// A part of the cost is not known.
     #[serde(default)]
     pub cost_unknown: bool,
+    /// A part of the tokens is not known.
+    #[serde(default)]
+    pub tokens_unknown: bool,
 }
 
 /// What an agent says about its iteration.
@@ -26,6 +29,17 @@ pub struct AgentResult {
     pub decision: Option<AgentDecision>,
     /// Further fields read from marker lines.
     pub fields: Vec<(String, String)>,
+    /// Files that it says it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Items that it says it finished.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// Branches that it chose, for a stage that merges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<String>,
 }
 
 impl AgentResult {

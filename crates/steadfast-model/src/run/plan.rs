@@ -1,10 +1,12 @@
 //! Plans: the stages of a run with their rules and limits. The engine makes them from loop types and pipeline files;
 //! they are stored with the run as JSON.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
 
-use super::RunKind;
+use super::{Condition, RunKind};
 use crate::clock::{HOUR, Millis};
 use crate::host::Host;
 use crate::limit::{self, Limits};
@@ -77,13 +79,89 @@ pub struct StagePlan {
     pub latest_inputs: bool,
     /// An agent that votes in place of the worker on whether anything is left to improve.
     pub judge: Option<AgentPlan>,
-    /// An agent's decision `stop` counts as the promises of the rule.
+    /// An agent's decision `stop` counts as the promises of the rule, and does not end the stage.
     #[serde(default)]
     pub stop_is_promise: bool,
+    /// The stages that have to end first, counted from 1; `None` for the one before.
+    #[serde(default)]
+    pub needs: Option<Vec<u32>>,
+    /// The stage is skipped unless this holds.
+    #[serde(default)]
+    pub when: Option<Condition>,
+    /// The stage starts only after a person said yes to this question.
+    #[serde(default)]
+    pub approve: Option<String>,
+    /// Further attempts of an iteration that failed; `None` for those of the run's limits.
+    #[serde(default)]
+    pub retries: Option<u32>,
+    /// What follows if the maximum or a limit of the stage is reached before its rule holds; `None` for what suits the
+    /// rule, see [`Rule::is_gate`].
+    #[serde(default)]
+    pub on_max: Option<Then>,
+    /// What follows if the stage fails.
+    #[serde(default)]
+    pub on_fail: Then,
+    /// What the stage may use.
+    #[serde(default, with = "limit::stored")]
+    pub limits: Limits,
+    /// The variables that its agents get besides the basic ones; empty for all variables.
+    #[serde(default)]
+    pub env: Vec<EnvVariable>,
+    /// Iteration `i` gets the values of element `i - 1`, by name.
+    #[serde(default)]
+    pub matrix: Vec<BTreeMap<String, String>>,
+    /// Iteration `i` is done by element `i - 1`, and from the first again after the last; empty for `agent`.
+    #[serde(default)]
+    pub agents: Vec<AgentPlan>,
+    /// The branches of an earlier parallel stage that this one merges.
+    #[serde(default)]
+    pub merge: Option<MergePlan>,
+    /// Files that every iteration has to leave, by name: paths in the directory where it works.
+    #[serde(default)]
+    pub artifacts: BTreeMap<String, String>,
+    /// Stages with the same lane work one after the other in one git worktree of their own.
+    #[serde(default)]
+    pub lane: Option<String>,
+    /// `${INPUTS}` shows the inputs of the run too, not only those of earlier stages.
+    #[serde(default)]
+    pub initial_inputs: bool,
+}
+
+/// What a pipeline does after a stage that did not end well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    #[default]
+    Stop,
+    Continue,
+}
+
+/// A variable of an agent's environment. Only names are stored; the value comes from the engine's environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvVariable {
+    /// What the agent calls it.
+    pub name: String,
+    /// The variable of the engine that has the value.
+    pub from: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergePlan {
+    /// The parallel stage whose branches are merged.
+    pub from: String,
+    /// The stage whose results list the chosen branches; `None` for all.
+    pub chosen_by: Option<String>,
 }
 
 impl StagePlan {
     pub const TIMEOUT_MS: Millis = 2 * HOUR;
+
+    /// The agent of an iteration, counted from 1.
+    pub fn agent_of(&self, iteration: u32) -> &AgentPlan {
+        let index = usize::try_from(iteration.saturating_sub(1)).unwrap_or(0);
+        index.checked_rem(self.agents.len()).and_then(|index| self.agents.get(index)).unwrap_or(&self.agent)
+    }
 
     /// A stage with the defaults: Claude Code, one iteration after the other, without a delay.
     pub fn new(name: impl Into<String>, completion: Rule, runs: u32) -> Self {
@@ -146,6 +224,8 @@ pub enum Rule {
     Verify(Vec<String>),
     /// No unticked box is left in this Markdown file.
     Checklist(String),
+    /// All chosen branches of the merge are in the branch of the stage.
+    Merged,
     Any(Vec<Rule>),
     All(Vec<Rule>),
 }

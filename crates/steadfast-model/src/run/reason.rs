@@ -26,6 +26,12 @@ pub enum RunReason {
     CostCap,
     /// Too many iterations in a row changed nothing.
     NoProgress,
+    /// An agent's result said `stop` before the completion rule held.
+    Stopped,
+    /// A person rejected a stage.
+    Rejected,
+    /// The condition of a stage could not be tested.
+    Condition,
     /// Too many attempts in a row failed.
     Errors,
     /// The agent program cannot be started.
@@ -109,6 +115,9 @@ mod tests {
             "max_hours",
             "cost_cap",
             "no_progress",
+            "stopped",
+            "rejected",
+            "condition",
             "errors",
             "cannot_start",
             "killed",

@@ -73,7 +73,7 @@ impl Rule {
                 Self::Promise(promise) => needs.promises.push(promise),
                 Self::Verify(commands) => needs.commands.extend(commands.iter().map(String::as_str)),
                 Self::Checklist(file) => needs.files.push(file),
-                Self::FixedN | Self::AllItems | Self::Any(_) | Self::All(_) => {}
+                Self::FixedN | Self::AllItems | Self::Merged | Self::Any(_) | Self::All(_) => {}
             }
         }
         needs
@@ -94,6 +94,7 @@ impl Rule {
             Self::Promise(promise) => format!("the answer contains <promise>{promise}</promise>"),
             Self::Verify(commands) => format!("`{}` exits with 0", commands.join(" && ")),
             Self::Checklist(file) => format!("no box is left in {file}"),
+            Self::Merged => "the chosen branches are merged".to_owned(),
             Self::Any(rules) => join(rules, " or "),
             Self::All(rules) => join(rules, " and "),
         }
@@ -101,6 +102,14 @@ impl Rule {
 
     pub fn promises(&self) -> impl Iterator<Item = &str> {
         self.needs().promises.into_iter()
+    }
+
+    /// Whether a pipeline stops if this does not hold in the end: it is tested from outside, and not only counted, voted
+    /// or promised.
+    pub fn is_gate(&self) -> bool {
+        let is_tested =
+            |leaf: &Self| matches!(leaf, Self::Verify(_) | Self::Command(_) | Self::Checklist(_) | Self::Merged);
+        self.leaves().any(is_tested)
     }
 
     pub fn is_verified(&self) -> bool {
@@ -141,6 +150,7 @@ impl Rule {
             Self::Command(command) => outside(Check::Command(command.clone())),
             Self::Verify(commands) => outside(Check::Verify(commands.clone())),
             Self::Checklist(file) => outside(Check::Checklist(file.clone())),
+            Self::Merged => outside(Check::Merged),
             Self::Any(rules) => match Parts::of(rules, known) {
                 Parts { names, .. } if !names.is_empty() => Holding::Yes(names),
                 Parts { checks, .. } if !checks.is_empty() => Holding::Unknown(checks),

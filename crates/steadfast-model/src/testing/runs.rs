@@ -61,7 +61,7 @@ pub fn success(footprint: &str) -> Success {
         usage: AttemptUsage {
             tokens: Tokens { input: 60, output: 30, cache_creation: 10, cache_creation_1h: 0, cache_read: 500 },
             cost_micros: 2_000,
-            cost_unknown: false,
+            ..AttemptUsage::default()
         },
         footprint: footprint.into(),
         started_at_ms: START,
@@ -146,6 +146,7 @@ impl Drive {
                 format!("check {} {}", dotted(*id), checks.join(","))
             }
             Act::Stop(ids) => format!("stop {}", ids.iter().map(|id| dotted(*id)).collect::<Vec<_>>().join(",")),
+            Act::Decide(stage) => format!("decide {stage}"),
             Act::WakeAt(at) => format!("wake in {}", at - self.now),
             Act::Finish => "finish".into(),
         }
@@ -199,12 +200,14 @@ fn describe_check(check: &Check) -> String {
         Check::Command(command) => format!("command {command}"),
         Check::Verify(commands) => format!("verify {}", commands.join(" && ")),
         Check::Checklist(file) => format!("checklist {file}"),
+        Check::Merged => "merged".into(),
         Check::Judge => "judge".into(),
     }
 }
 
 fn describe_record(record: &Record) -> String {
     match record {
+        Record::ApprovalAsked { stage } => format!("ask for stage {stage}"),
         Record::StageStarted { stage } => format!("stage {stage} begins"),
         Record::AttemptStarted { id } => format!("attempt {}", dotted(*id)),
         Record::AttemptEnded { id, outcome: Outcome::Succeeded(_) } => format!("{} came through", dotted(*id)),

@@ -244,6 +244,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         reasoning: Some("all\u{1b}[1m good".into()),
         decision: Some(AgentDecision::Continue),
         fields: vec![("risk".into(), "low".into())],
+        ..AgentResult::default()
     };
     let worked = Success { result, exit_code: 0, started_at_ms: START + 9, ..success("a") };
     engine.ended("1.1.2", Outcome::Succeeded(Box::new(worked)));
@@ -290,7 +291,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         usage: AttemptUsage {
             tokens: Tokens { input: 65, output: 30, cache_creation: 10, cache_creation_1h: 0, cache_read: 500 },
             cost_micros: 2_100,
-            cost_unknown: false,
+            ..AttemptUsage::default()
         },
         unpriced_tokens: 0,
         started_at_ms: START,

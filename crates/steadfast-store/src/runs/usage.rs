@@ -69,6 +69,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IterationUsage> {
             },
             cost_micros: row.get("cost_micros")?,
             cost_unknown: row.get("cost_unknown")?,
+            tokens_unknown: false,
         },
         unpriced_tokens: row.get("unpriced_tokens")?,
         started_at_ms: row.get("started_at_ms")?,

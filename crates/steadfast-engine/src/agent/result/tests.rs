@@ -23,7 +23,7 @@ fn a_result_file_is_read_with_its_types() {
         plateau: Some(true),
         reasoning: Some("all red".into()),
         decision: Some(AgentDecision::Stop),
-        fields: vec![],
+        ..AgentResult::default()
     };
     assert_eq!(in_file(whole), Some(expected));
     for (word, plateau) in
@@ -88,6 +88,7 @@ fn further_markers_become_fields_and_the_last_lines_a_summary() {
         reasoning: Some("nothing left: really".into()),
         decision: None,
         fields: vec![("score".into(), "4 of 5".into())],
+        ..AgentResult::default()
     };
     assert_eq!(result, expected);
     assert_eq!(said(" \n\n"), None);

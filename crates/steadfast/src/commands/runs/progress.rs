@@ -111,6 +111,10 @@ fn again(until: Millis, now: Millis) -> String {
 
 fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
     Some(match record {
+        Record::ApprovalAsked { stage } => {
+            let (kind, name, stage) = (plan.kind, &plan.name, stage_name(plan, *stage));
+            format!("stage {stage} waits for your yes: `steadfast {kind} approve {name} {stage}`")
+        }
         Record::StageStarted { stage } if plan.stages.len() > 1 => {
             format!("stage {stage}/{}: {}", plan.stages.len(), stage_name(plan, *stage))
         }

@@ -249,6 +249,7 @@ impl World {
                     }
                 }
             }
+            Act::Decide(_) => {}
             Act::WakeAt(at) => self.wake_at = Some(at),
             Act::Finish => assert_ne!(self.run.status, RunStatus::Running),
         }
@@ -354,6 +355,7 @@ impl World {
             Check::Verify(_) => 3,
             Check::Checklist(_) => 4,
             Check::Judge => 5,
+            Check::Merged => 6,
         };
         let is_before =
             self.run.active.iter().any(|attempt| attempt.id == id && attempt.phase == Phase::CheckingBefore);
