@@ -119,6 +119,7 @@ fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str
         item: stage.items.get(at).cloned().unwrap_or_default(),
         result: RESULT.into(),
         objective: "[objective]".into(),
+        more: more(plan, stage, iteration),
     };
     let rendered = template::render(&stage.prompt, &variables);
     let mut prompt = rendered.text;
@@ -128,6 +129,15 @@ fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str
         agent::add_result(&mut prompt, RESULT, wants_vote, &promises)?;
     }
     Ok(Filled { stage: number, iteration, perspective, prompt, unknown: rendered.unknown })
+}
+
+fn more(plan: &Plan, stage: &StagePlan, iteration: u32) -> BTreeMap<String, String> {
+    let cell = stage.matrix_of(iteration).map(|(name, value)| (format!("MATRIX.{name}"), value.clone()));
+    let names = plan.stages.iter().flat_map(|stage| stage.artifacts.keys());
+    let artifacts = names.map(|name| (format!("ARTIFACTS.{name}"), format!("[artifact {name}]")));
+    let merge = [("MERGE_BRANCH", "[branch]"), ("MERGE_CONFLICTS", "[files with conflicts]")];
+    let merge = merge.into_iter().filter(|_| stage.merge.is_some());
+    cell.chain(artifacts).chain(merge.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
 fn inputs(plan: &Plan, number: u32, stage: &StagePlan, given: &str) -> String {

@@ -47,6 +47,8 @@ pub struct Variables {
     /// `${RESULT}`: the path of the result file.
     pub result: String,
     pub objective: String,
+    /// Others by their whole name: `${MATRIX.name}`, `${ARTIFACTS.name}`, `${MERGE_BRANCH}`, `${MERGE_CONFLICTS}`.
+    pub more: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +60,9 @@ pub struct Rendered {
 
 impl Variables {
     fn value(&self, name: &str) -> Option<Cow<'_, str>> {
+        if let Some(value) = self.more.get(name) {
+            return Some(value.into());
+        }
         let value = match name {
             name if SESSION.contains(&name) => &self.session,
             "ITERATION" => return Some(self.iteration.to_string().into()),
@@ -154,6 +159,7 @@ mod tests {
             item: "beads-12".into(),
             result: "/p/result.json".into(),
             objective: "ship it".into(),
+            more: BTreeMap::from([("MATRIX.os".into(), "linux ${ITEM}".into())]),
         }
     }
 
@@ -167,6 +173,7 @@ mod tests {
             ("a ${INPUTS} b", "a R&D costs $5 \\1 ${SESSION} ${INPUTS.plan} b"),
             ("${INPUTS.plan}", "the ${INPUTS.plan} of $${ITEM}"),
             ("${ITEM}=${CURRENT_ITEM}", "beads-12=beads-12"),
+            ("${MATRIX.os}", "linux ${ITEM}"),
             ("${RESULT}: ${OBJECTIVE}", "/p/result.json: ship it"),
             ("$${ITEM} $$${ITEM} $${MISSING}", "${ITEM} $${ITEM} ${MISSING}"),
             ("$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM ${ITEM}", "$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM beads-12"),

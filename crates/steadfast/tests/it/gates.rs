@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::runs::World;
 
 /// Notes which stage ran, and answers.
-const NOTING: &str = "cat > /dev/null; echo $STEADFAST_STAGE >> ran; echo \"did $STEADFAST_STAGE $STEADFAST_ITERATION\"";
+const NOTING: &str =
+    "cat > /dev/null; echo $STEADFAST_STAGE >> ran; echo \"did $STEADFAST_STAGE $STEADFAST_ITERATION\"";
 
 struct Ended {
     code: i32,
