@@ -113,9 +113,11 @@ impl Dispatcher<'_, '_> {
         self.threads.push(std::thread::spawn(move || {
             // A killed engine may have left the same check running.
             checks::end_commands(&attempt, grace);
-            let entered = environment.and_then(|environment| match workplace.enter(&cancel) {
-                Ok(directory) => Ok((directory, environment)),
-                Err(error) => Err(format!("cannot enter the worktree: {error} ({})", error.hint())),
+            let entered = environment.map_err(|why| (why.clone(), why)).and_then(|environment| {
+                let entered = workplace.enter(&cancel).map(|directory| (directory, environment));
+                entered.map_err(|error| {
+                    (format!("cannot enter the worktree: {error}"), format!("{error} ({})", error.hint()))
+                })
             });
             let facts = match entered {
                 Ok((directory, environment)) => {
@@ -124,9 +126,9 @@ impl Dispatcher<'_, '_> {
                         CheckContext { directory, limit, cancel, mark, judge, environment, branches, evidence };
                     wanted.iter().map(|check| checks::carry_out(check, &context)).collect()
                 }
-                // The result in another directory would be wrong for this one.
-                Err(why) => {
-                    let _ = sender.send(EngineMessage::Note(format!("cannot check the rule: {why}")));
+                // The result in another directory or environment would be wrong for this one.
+                Err((why, note)) => {
+                    let _ = sender.send(EngineMessage::Note(format!("cannot check the rule: {note}")));
                     wanted.iter().map(|check| checks::checked(check, None, &why)).collect()
                 }
             };

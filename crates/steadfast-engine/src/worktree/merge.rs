@@ -3,6 +3,7 @@
 //! begun here is continued, finished or aborted.
 
 mod cut_off;
+mod place;
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use steadfast_model::text;
 use steadfast_system::bounded;
 
+use self::place::Place;
 use super::Worktree;
 use super::git::{FALLBACK, Git, Guard, WorktreeError};
 use crate::crash::{self, Point};
+use crate::durable;
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
-use crate::{durable, footprint};
 
 const MERGE: [&str; 6] = ["-c", "rerere.autoUpdate=false", "merge", "--no-ff", "--no-edit", "--no-autostash"];
 /// Longer records and conflicting files are not read.
@@ -242,99 +244,6 @@ fn named(files: &[String]) -> String {
     let more = files.len().saturating_sub(shown.len());
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more}", shown.join(", "))
-}
-
-/// Where a merge happens.
-struct Place<'a> {
-    guard: &'a Guard,
-    directory: &'a Path,
-    worktree: Option<&'a Worktree>,
-}
-
-impl Place<'_> {
-    fn reading(&self) -> Git<'_> {
-        Git::locked(self.guard, self.directory)
-    }
-
-    /// Calls git; locks that a killed git left in a worktree of ours are removed.
-    fn git(&self, arguments: &[&str]) -> Result<String, WorktreeError> {
-        match self.worktree {
-            Some(worktree) => worktree.git_despite_locks(self.guard, self.directory, arguments),
-            None => self.reading().text(arguments),
-        }
-    }
-
-    fn commit_of(&self, revision: &str) -> Result<String, WorktreeError> {
-        self.reading().text(&["rev-parse", "--verify", &format!("{revision}^{{commit}}")])
-    }
-
-    /// The commit that a merge in progress takes in.
-    fn merge_head(&self) -> Option<String> {
-        self.reading().text(&["rev-parse", "--quiet", "--verify", "MERGE_HEAD"]).ok()
-    }
-
-    fn has(&self, commit: &str) -> Result<bool, WorktreeError> {
-        has(self.reading(), commit)
-    }
-
-    /// Finishes a merge without conflicts.
-    fn commit(&self) -> Result<(), WorktreeError> {
-        let commit = ["commit", "--no-verify", "--quiet", "--no-edit"];
-        self.git(&commit).or_else(|_| self.git(&[&FALLBACK[..], &commit].concat())).map(drop)
-    }
-
-    /// Paths that git prints, each ended by a zero byte. Those that are no text are shown as well as possible.
-    fn paths(&self, arguments: &[&str]) -> Result<Vec<String>, WorktreeError> {
-        let printed = self.reading().bytes(arguments, MOST_LISTED)?;
-        let parts = printed.split(|byte| *byte == 0).filter(|part| !part.is_empty());
-        Ok(parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect())
-    }
-
-    fn unmerged(&self) -> Result<Vec<String>, WorktreeError> {
-        self.paths(&["diff", "--name-only", "--diff-filter=U", "--no-relative", "-z"])
-    }
-
-    /// The root of the checkout, to which git's paths are relative.
-    fn root(&self) -> Result<PathBuf, WorktreeError> {
-        Ok(self.reading().text(&["rev-parse", "--show-toplevel"])?.into())
-    }
-
-    /// Tracked files with changes that are not committed, without the state files of runs.
-    fn uncommitted(&self) -> Result<Vec<String>, WorktreeError> {
-        let prefix = self.reading().text(&["rev-parse", "--show-prefix"])?;
-        let status =
-            ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=dirty"];
-        let is_ours = |name: &str| footprint::is_ours(Path::new(name.strip_prefix(&prefix).unwrap_or(name)));
-        let names = self.paths(&status)?.into_iter().filter_map(|entry| entry.get(3..).map(str::to_owned));
-        Ok(names.filter(|name| !is_ours(name)).collect())
-    }
-
-    fn require_clean(&self) -> Result<(), WorktreeError> {
-        let files = self.uncommitted()?;
-        if files.is_empty() {
-            return Ok(());
-        }
-        Err(WorktreeError::Uncommitted { directory: self.directory.to_owned(), files: vec![named(&files)] })
-    }
-
-    /// The files of a conflict that have markers of git which neither side had.
-    fn marked(&self, record: &MergeRecord) -> Result<Vec<String>, WorktreeError> {
-        let root = self.root()?;
-        let has_before = |file: &str| {
-            [&record.before, &record.tip].into_iter().any(|side| {
-                self.reading().bytes(&["show", &format!("{side}:{file}")], FILE_BYTES).is_ok_and(|it| has_markers(&it))
-            })
-        };
-        let is_marked = |file: &&String| {
-            let content = bounded::start_of(&root.join(file), FILE_BYTES).map(|part| part.bytes).unwrap_or_default();
-            has_markers(&content) && !has_before(file)
-        };
-        Ok(record.files.iter().filter(is_marked).cloned().collect())
-    }
-}
-
-fn has_markers(content: &[u8]) -> bool {
-    content.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))
 }
 
 #[cfg(test)]

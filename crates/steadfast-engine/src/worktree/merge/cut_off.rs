@@ -5,7 +5,8 @@ use std::path::Path;
 
 use steadfast_system::bounded;
 
-use super::{FILE_BYTES, MOST_LISTED, MergeRecord, Place};
+use super::place::Place;
+use super::{FILE_BYTES, MOST_LISTED, MergeRecord};
 use crate::durable;
 use crate::worktree::WorktreeError;
 
