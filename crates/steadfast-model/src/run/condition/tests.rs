@@ -129,10 +129,11 @@ fn any_condition() -> impl Strategy<Value = Condition> {
     };
     let number = (fact(&["exit_code", "iterations", "fields.n"]), 0..6_usize, any::<i64>())
         .prop_map(|(fact, which, number)| Condition::Compare(fact, Comparison::ALL[which].0, Operand::Number(number)));
-    let text = (fact(&["summary", "reason", "fields.ü"]), any::<bool>(), any::<String>()).prop_map(|(fact, same, text)| {
-        let comparison = if same { Comparison::Equal } else { Comparison::Contains };
-        Condition::Compare(fact, comparison, Operand::Text(text))
-    });
+    let text =
+        (fact(&["summary", "reason", "fields.ü"]), any::<bool>(), any::<String>()).prop_map(|(fact, same, text)| {
+            let comparison = if same { Comparison::Equal } else { Comparison::Contains };
+            Condition::Compare(fact, comparison, Operand::Text(text))
+        });
     let leaf = prop_oneof![number, text, "[a-z .\"'\\\\]{1,5}(/[a-z]{1,4}){0,2}".prop_map(Condition::Exists)];
     leaf.prop_filter("only paths of the project", |leaf| match leaf {
         Condition::Exists(path) => parse::is_inside_project(path),
