@@ -58,7 +58,7 @@ pub struct RunFacts<'a> {
     pub is_live: bool,
     pub now: Millis,
     /// The branch of an attempt; the flag says whether its stage is parallel.
-    pub branch_of: &'a dyn Fn(AttemptId, bool) -> BranchView,
+    pub branch_of: &'a dyn Fn(AttemptId, &StagePlan) -> BranchView,
 }
 
 /// A run in a list.
@@ -341,7 +341,7 @@ fn stage_views(row: &RunRow) -> Vec<StageView> {
 }
 
 fn branch_view(plan: &Plan, id: AttemptId, facts: &RunFacts<'_>) -> BranchView {
-    (facts.branch_of)(id, plan.stage(id.stage).is_some_and(|stage| stage.parallel))
+    plan.stage(id.stage).map_or_else(BranchView::default, |stage| (facts.branch_of)(id, stage))
 }
 
 fn attempt_view(plan: &Plan, attempt: &ActiveAttempt, facts: &RunFacts<'_>) -> AttemptView {
