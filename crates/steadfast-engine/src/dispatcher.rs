@@ -2,9 +2,11 @@
 //! a check finished, a timer, a request to stop, a signal) becomes an event, one after the other. The state machine
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
+mod approvals;
 mod ceilings;
 mod inputs;
 mod interruptions;
+mod notes;
 mod spending;
 mod starting;
 mod threads;

@@ -177,23 +177,42 @@ fn session_flag(id: &str) -> String {
     if is_word { format!(" --session {id}") } else { String::new() }
 }
 
+/// The message about a stage that waits for a person.
+pub fn about_approval(run_id: &str, plan: &Plan, stage: u32, project: &str, now: Millis) -> Message {
+    let stage_plan = plan.stage(stage);
+    let name = stage_plan.map_or("", |stage| stage.name.as_str());
+    let question = stage_plan.and_then(|stage| stage.approve.as_deref()).unwrap_or_default();
+    let (kind, run) = (plan.kind, &plan.name);
+    Message {
+        kind: MessageKind::Blocked,
+        subject_id: run_id.to_owned(),
+        title: format!("{kind} {run}: stage {name} waits for your yes"),
+        body: format!(
+            "{} · {}\nsteadfast {kind} approve {run} {name} (or reject)",
+            shown(question, REASON_SHOWN),
+            place(project)
+        ),
+        created_at_ms: now,
+    }
+}
+
+/// The last part of a project's path.
+fn place(project: &str) -> String {
+    let name = Path::new(project).file_name().map_or(project.into(), std::ffi::OsStr::to_string_lossy);
+    text::headline(&name, OBJECTIVE_SHOWN)
+}
+
 /// The message about the end of a run; none if a person asked for that end.
 pub fn about_run(run_id: &str, plan: &Plan, run: &Run, project: &str, now: Millis) -> Option<Message> {
     if matches!(run.status, RunStatus::Running | RunStatus::Killed) {
         return None;
     }
     let reason = run.reason.as_deref().map(|reason| shown(reason, REASON_SHOWN)).unwrap_or_default();
-    let place = Path::new(project).file_name().map_or(project.into(), std::ffi::OsStr::to_string_lossy);
     Some(Message {
         kind: MessageKind::RunEnded,
         subject_id: run_id.to_owned(),
         title: format!("{} {} {}", plan.kind, plan.name, run.status),
-        body: format!(
-            "{reason} · {}\nsteadfast {} status {}",
-            text::headline(&place, OBJECTIVE_SHOWN),
-            plan.kind,
-            plan.name
-        ),
+        body: format!("{reason} · {}\nsteadfast {} status {}", place(project), plan.kind, plan.name),
         created_at_ms: now,
     })
 }

@@ -1,4 +1,5 @@
--- Questions to a person before a stage starts. `approved` is NULL until somebody answers.
+-- Questions to a person before a stage starts. `approved` is NULL until a person answers, `taken_at_ms` until an engine
+-- has read the answer.
 CREATE TABLE run_approvals (
   run_id         TEXT    NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
   stage          INTEGER NOT NULL,
@@ -7,6 +8,7 @@ CREATE TABLE run_approvals (
   approved       INTEGER,
   note           TEXT,
   answered_at_ms INTEGER,
+  taken_at_ms    INTEGER,
   PRIMARY KEY (run_id, stage)
 ) WITHOUT ROWID;
 

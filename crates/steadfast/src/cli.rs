@@ -18,7 +18,8 @@ use steadfast_model::host::Host;
 
 pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
-    AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
+    AgentArgs, AnswerArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
+    SayArgs,
 };
 pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use start::{DoneArgs, StartArgs};

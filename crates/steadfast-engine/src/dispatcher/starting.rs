@@ -90,7 +90,7 @@ impl Dispatcher<'_, '_> {
             .map_err(|error| error.to_string())?;
         let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
-            prompt: rendered.text,
+            prompt: self.with_notes(rendered.text, id)?,
             deadline: left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left))),
             ordinal: crash::ordinal(attempt.directory()),
         };

@@ -70,6 +70,16 @@ Exit codes: 0 done, 1 failed, 3 a run of that name is active, 5 a limit was reac
     Run(PipelineRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
+    /// Let a stage start that waits for your yes
+    #[command(after_help = "Examples:
+  steadfast pipeline approve ship              If one stage waits
+  steadfast pipeline approve ship deploy --note \"after the release notes\"
+An answer can be changed until the run has acted on it. If the engine is gone, `resume` reads it.")]
+    Approve(AnswerArgs),
+    /// Fail a stage that waits for your yes
+    #[command(after_help = "Example: steadfast pipeline reject ship deploy --note \"not on a Friday\"
+The run fails, unless the stage says `on_fail: continue`. `resume` asks again.")]
+    Reject(AnswerArgs),
     /// List pipelines: built-in, yours and the project's
     Types,
     /// Create a pipeline in .claude/pipelines
@@ -115,6 +125,15 @@ pub(crate) enum RunVerb {
         /// Name of the run
         name: String,
     },
+    /// Tell a run something; its next iteration reads it
+    #[command(after_help = "Examples:
+  steadfast loop say auth \"Leave the database alone\"
+  git diff | steadfast loop say auth -     Read the message from stdin
+  steadfast loop say auth                  List what was said, and which iteration read it
+  steadfast loop say auth --drop           Remove what no iteration has read yet
+The first attempt that starts reads all waiting messages; if it fails, its iteration's next attempt reads them again.
+In a parallel stage, one of the agents reads them. A message has at most 4000 characters; at most 20 wait.")]
+    Say(SayArgs),
     /// Stop a run and its agents
     #[command(alias = "stop")]
     Kill {
@@ -231,6 +250,29 @@ pub(crate) struct LogsArgs {
     /// Print the engine's own log
     #[arg(long, conflicts_with_all = ["follow", "iteration", "stage"])]
     pub(crate) engine: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SayArgs {
+    /// Name of the run
+    pub(crate) name: String,
+    /// What to say; `-` reads stdin
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+    /// Remove messages that no iteration has read
+    #[arg(long, conflicts_with = "text")]
+    pub(crate) drop: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArgs {
+    /// Name of the run
+    pub(crate) name: String,
+    /// Stage, by name or number [default: the one that waits]
+    pub(crate) stage: Option<String>,
+    /// What to remember about the answer
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
 }
 
 #[derive(Debug, Args)]

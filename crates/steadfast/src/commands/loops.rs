@@ -48,6 +48,8 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
             start_planned(&context, planned, file, &arguments.how)
         }
         PipelineVerb::OnRun(verb) => runs::on_run(&context, &verb),
+        PipelineVerb::Approve(arguments) => runs::answer(&context, &arguments, true),
+        PipelineVerb::Reject(arguments) => runs::answer(&context, &arguments, false),
         PipelineVerb::Types => Ok(listed(&catalogue.list(RunKind::Pipeline), "pipelines")),
         PipelineVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
