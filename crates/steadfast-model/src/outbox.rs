@@ -15,7 +15,7 @@ use crate::goal::proof::CompletedBy;
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
 use crate::limit::Axis;
 use crate::redact::redact;
-use crate::run::{Plan, Run, RunStatus, name};
+use crate::run::{Plan, Run, RunKind, RunStatus, name};
 use crate::text;
 
 /// The objective is recognisable in it, and a desktop notification shows it.
@@ -192,6 +192,17 @@ pub fn about_approval(run_id: &str, plan: &Plan, stage: u32, project: &str, now:
             shown(question, REASON_SHOWN),
             place(project)
         ),
+        created_at_ms: now,
+    }
+}
+
+/// The message about an appointment whose run did not start.
+pub fn about_missed_run(id: &str, kind: RunKind, name: &str, project: &str, error: &str, now: Millis) -> Message {
+    Message {
+        kind: MessageKind::RunEnded,
+        subject_id: id.to_owned(),
+        title: format!("{kind} {name} did not start at its time"),
+        body: format!("{} · {}\nsteadfast {kind} list", shown(error, REASON_SHOWN), place(project)),
         created_at_ms: now,
     }
 }

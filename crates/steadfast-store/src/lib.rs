@@ -1,6 +1,7 @@
 //! The only file that opens SQLite. It refuses a database on a network file system, a corrupt one and one from the
 //! future, sets the pragmas, and starts write transactions. The SQL of each aggregate is in the modules below.
 
+mod appointments;
 mod codex_goals;
 mod column;
 mod error;
@@ -33,6 +34,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Trans
 
 use steadfast_system::{bounded, paths};
 
+pub use appointments::Appointment;
 pub use codex_goals::codex_goal;
 pub use error::StoreError;
 use error::explain;

@@ -6,6 +6,7 @@ mod runs;
 pub(crate) mod session;
 mod setup;
 mod start;
+mod talk;
 mod usage;
 mod wait;
 mod watch;
@@ -18,11 +19,11 @@ use steadfast_model::host::Host;
 
 pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
-    AgentArgs, AnswerArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
-    SayArgs,
+    AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
 pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use start::{DoneArgs, StartArgs};
+pub(crate) use talk::{AnswerArgs, SayArgs};
 pub(crate) use usage::UsageArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;

@@ -6,7 +6,7 @@ pub mod talk;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use self::talk::{ApprovalView, NoteView};
+use self::talk::{AppointmentView, ApprovalView, NoteView};
 use super::RunGoal;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::limit::Axis;
@@ -127,6 +127,7 @@ pub enum ListedRun {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunList {
     pub runs: Vec<ListedRun>,
+    pub appointments: Vec<AppointmentView>,
 }
 
 /// A run with its limits, stages and iterations: `status --json`.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::limits::RunLimitArgs;
+use super::talk::{AnswerArgs, SayArgs};
 
 macro_rules! permissions_help {
     () => {
@@ -30,6 +31,7 @@ pub(crate) enum LoopVerb {
   steadfast loop run work auth --max 20 --verify \"cargo test\"
   steadfast loop run improve-plan --agent ./my-agent.sh --timeout 20m
   steadfast loop run refine-beads --budget quick --usd 5 --detach
+  steadfast loop run work nightly --at 22:00 --every 1d --usd 5    `loop list` shows it, `loop cancel nightly` ends it
 Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limit was reached,
 130 interrupted", permissions_help!()))]
     Run(LoopRunArgs),
@@ -66,6 +68,7 @@ pub(crate) enum PipelineVerb {
     #[command(after_help = concat!("Examples:
   steadfast pipeline run full-refine auth
   steadfast pipeline run ./ship.yaml --agent codex --usd 20 --detach
+  steadfast pipeline run ship nightly --at 22:00 --every 1d    `pipeline list` shows it, `pipeline cancel` ends it
 Exit codes: 0 done, 1 failed, 3 a run of that name is active, 5 a limit was reached, 130 interrupted", permissions_help!()))]
     Run(PipelineRunArgs),
     #[command(flatten)]
@@ -134,6 +137,11 @@ pub(crate) enum RunVerb {
 The first attempt that starts reads all waiting messages; if it fails, its iteration's next attempt reads them again.
 In a parallel stage, one of the agents reads them. A message has at most 4000 characters; at most 20 wait.")]
     Say(SayArgs),
+    /// Cancel the appointment of a run, made with `run --at` or `--every`
+    Cancel {
+        /// Name of the run
+        name: String,
+    },
     /// Stop a run and its agents
     #[command(alias = "stop")]
     Kill {
@@ -196,6 +204,15 @@ pub(crate) struct RunHow {
     /// Work in a separate git worktree and branch
     #[arg(long)]
     pub(crate) worktree: bool,
+    /// Start later: 22:00, "2026-12-01 03:00", or "in 2h"; `steadfast watch` starts it
+    #[arg(long, value_name = "TIME", conflicts_with = "tmux")]
+    pub(crate) at: Option<String>,
+    /// Start again and again, such as every 90m or 1d; whole days keep the time on the clock
+    #[arg(long, value_name = "D", conflicts_with = "tmux")]
+    pub(crate) every: Option<String>,
+    /// Id of the new run (`steadfast watch` gives it)
+    #[arg(long, value_name = "ID", hide = true, conflicts_with_all = ["at", "every"])]
+    pub(crate) run_id: Option<uuid::Uuid>,
     /// Run in a tmux session named loop-NAME or pipeline-NAME
     #[arg(long, conflicts_with = "detach")]
     pub(crate) tmux: bool,
@@ -250,29 +267,6 @@ pub(crate) struct LogsArgs {
     /// Print the engine's own log
     #[arg(long, conflicts_with_all = ["follow", "iteration", "stage"])]
     pub(crate) engine: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SayArgs {
-    /// Name of the run
-    pub(crate) name: String,
-    /// What to say; `-` reads stdin
-    #[arg(value_name = "TEXT")]
-    pub(crate) text: Vec<String>,
-    /// Remove messages that no iteration has read
-    #[arg(long, conflicts_with = "text")]
-    pub(crate) drop: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AnswerArgs {
-    /// Name of the run
-    pub(crate) name: String,
-    /// Stage, by name or number [default: the one that waits]
-    pub(crate) stage: Option<String>,
-    /// What to remember about the answer
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) note: Option<String>,
 }
 
 #[derive(Debug, Args)]

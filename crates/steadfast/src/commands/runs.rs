@@ -2,6 +2,7 @@
 //! means the newest run of this project and is never guessed. A run is live if an engine holds its lock, whatever its row
 //! says.
 
+mod appointments;
 mod approval;
 mod background;
 mod cleanup;
@@ -35,6 +36,7 @@ use crate::cli::RunVerb;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandResult};
 
+pub(super) use appointments::make as make_appointment;
 pub(super) use approval::answer;
 pub(super) use background::restart;
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
@@ -166,6 +168,7 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
         RunVerb::Status { name } => view::status(context, name),
         RunVerb::Logs(arguments) => logs::logs(context, arguments),
         RunVerb::Attach { name } => background::attach(context, name),
+        RunVerb::Cancel { name } => appointments::cancel(context, name),
         RunVerb::Say(arguments) => say::say(context, arguments),
         RunVerb::Kill { name } => control::kill(context, name),
         RunVerb::Resume(arguments) => control::resume(context, arguments),

@@ -1,19 +1,30 @@
 //! Stages that wait for a person's yes: the commands and what the store keeps.
 
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
+use crate::attempts::eventually;
 use crate::env::{Output, finish};
 use crate::runs::World;
 use crate::schemas::check;
 
+/// Appends the name of its stage to `ran`.
+const RECORDING: &str = "cat > /dev/null; echo $STEADFAST_STAGE >> ran; echo done";
+
+/// A run of `build`, `deploy` and `tell`, whose engine died before anything started.
+fn crashed(more: &[&str]) -> World {
+    let world = World::new();
+    let stages = "stages:\n  - {name: build, prompt: B}\n  - {name: deploy, prompt: D}\n  - {name: tell, prompt: T}\n";
+    world.write(&world.env.home().join("pipelines/ship.yaml"), &format!("name: ship\n{stages}"));
+    let agent = world.agent(RECORDING);
+    let run = [&["pipeline", "run", "ship", "ship", "--agent", &agent], more].concat();
+    finish(world.env.command(&run).env("STEADFAST_CRASH_AT", "engine.locked:1"), b"");
+    world
+}
+
 /// A run whose engine died while its stages waited for an answer.
 fn waiting(stages: &[u32]) -> World {
-    let world = World::new();
-    let stages_of_file =
-        "stages:\n  - {name: build, prompt: B}\n  - {name: deploy, prompt: D}\n  - {name: tell, prompt: T}\n";
-    world.write(&world.env.home().join("pipelines/ship.yaml"), &format!("name: ship\n{stages_of_file}"));
-    let run = ["pipeline", "run", "ship", "ship", "--agent", &world.agent("echo done")];
-    finish(world.env.command(&run).env("STEADFAST_CRASH_AT", "engine.locked:1"), b"");
+    let world = crashed(&[]);
     for stage in stages {
         let index = stage - 1;
         world.env.execute(&format!(
@@ -102,4 +113,104 @@ fn a_run_that_is_over_takes_no_answer() {
     let late = pipeline(&world, &["approve", "ship", "deploy"]);
     late.fails_with(3, "pipeline ship is over (killed)");
     assert!(late.stderr.contains("resume ship"), "{late:?}");
+}
+
+/// A run whose second stage asks.
+fn asking(changes: &str, more: &[&str]) -> World {
+    let world = crashed(more);
+    world.env.execute(&format!(
+        "UPDATE runs SET plan_json = json_set(plan_json, '$.stages[1].approve', 'Ship <it>?'{changes})"
+    ));
+    world
+}
+
+fn asks(world: &World) {
+    eventually(|| {
+        let status = world.status("pipeline", "ship");
+        (status["approvals"][0]["waiting"] == true).then_some(())
+    });
+}
+
+fn ends(world: &World) -> (String, Vec<String>) {
+    let status = world.ends("pipeline", "ship");
+    (format!("{} {}", status["status"].as_str().unwrap(), status["reason"].as_str().unwrap()), world.lines("ran"))
+}
+
+fn both(words: &str, ran: &[&str]) -> (String, Vec<String>) {
+    (words.to_owned(), ran.iter().map(|stage| (*stage).to_owned()).collect())
+}
+
+#[test]
+fn a_stage_starts_after_a_yes_and_the_user_hears_the_question() {
+    let world = asking("", &[]);
+    let told = world.env.path("told");
+    let config = format!("[notify]\ndesktop = false\ncommand = ['sh', '-c', 'cat >> {}']\n", told.display());
+    std::fs::write(world.env.home().join("config.toml"), config).unwrap();
+    let foreground = world.spawn(&["pipeline", "resume", "ship"]);
+    asks(&world);
+    assert_eq!(world.lines("ran"), ["build"]);
+    let page = pipeline(&world, &["status", "ship"]);
+    assert!(page.succeeds().stdout.contains("next: steadfast pipeline approve ship deploy (or reject)\n"), "{page:?}");
+    let message = eventually(|| std::fs::read_to_string(&told).ok().filter(|text| text.contains('}')));
+    let message: Value = serde_json::from_str(&message).unwrap();
+    assert_eq!(message["title"], "pipeline ship: stage deploy waits for your yes");
+    assert!(message["body"].as_str().unwrap().contains("Ship <it>?"), "{message}");
+    pipeline(&world, &["approve", "ship", "--note", "after lunch"]).succeeds();
+    assert_eq!(ends(&world), both("completed completed", &["build", "deploy", "tell"]));
+    let output = crate::runs::wait(foreground);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.stderr.contains("steadfast pipeline approve ship deploy"), "{output:?}");
+    assert_eq!(approvals(&world)[0]["note"], "after lunch");
+    let page = pipeline(&world, &["status", "ship"]);
+    assert!(page.succeeds().stdout.contains("stage deploy was approved: after lunch"), "{page:?}");
+}
+
+#[test]
+fn an_answer_given_while_the_engine_is_gone_counts_once_it_is_back() {
+    for point in ["", "engine.before_save:1", "engine.saved:1", "engine.before_save:2", "engine.saved:2"] {
+        let world = asking("", &[]);
+        pipeline(&world, &["resume", "ship", "-d"]).succeeds();
+        asks(&world);
+        kill_process(world.engine("pipeline", "ship"), Signal::KILL).unwrap();
+        eventually(|| (world.status("pipeline", "ship")["live"] == false).then_some(()));
+        pipeline(&world, &["approve", "ship"]).succeeds();
+        if !point.is_empty() {
+            finish(world.env.command(&["pipeline", "resume", "ship"]).env("STEADFAST_CRASH_AT", point), b"");
+        }
+        pipeline(&world, &["resume", "ship"]).succeeds();
+        assert_eq!(ends(&world), both("completed completed", &["build", "deploy", "tell"]), "{point}");
+        assert_eq!(world.env.sql("SELECT count(*) FROM outbox WHERE kind = 'blocked'"), [["1"]], "{point}");
+    }
+}
+
+#[test]
+fn a_no_fails_the_run_and_resuming_it_asks_again() {
+    let world = asking("", &[]);
+    pipeline(&world, &["resume", "ship", "-d"]).succeeds();
+    asks(&world);
+    pipeline(&world, &["reject", "ship", "--note", "not today"]).succeeds();
+    assert_eq!(ends(&world), both("failed rejected: not today", &["build"]));
+    // The engine that saved the end may still be there.
+    eventually(|| (pipeline(&world, &["resume", "ship", "-d"]).code == 0).then_some(()));
+    asks(&world);
+    assert_eq!((&approvals(&world)[0]["approved"], &approvals(&world)[0]["note"]), (&Value::Null, &Value::Null));
+    pipeline(&world, &["approve", "ship"]).succeeds();
+    assert_eq!(ends(&world), both("completed completed", &["build", "deploy", "tell"]));
+}
+
+#[test]
+fn a_no_lets_later_stages_run_where_the_plan_says_so() {
+    let world = asking(", '$.stages[1].on_fail', 'continue'", &[]);
+    pipeline(&world, &["resume", "ship", "-d"]).succeeds();
+    asks(&world);
+    pipeline(&world, &["reject", "ship", "deploy"]).succeeds();
+    assert_eq!(ends(&world), both("completed completed", &["build", "tell"]));
+}
+
+#[test]
+fn the_time_limit_of_the_run_counts_while_it_waits() {
+    let world = asking("", &["--max-hours", "0.002"]);
+    let output = pipeline(&world, &["resume", "ship"]);
+    assert_eq!((output.code, world.lines("ran")), (5, vec!["build".to_owned()]), "{output:?}");
+    assert_eq!(world.status("pipeline", "ship")["reason"], "max_hours");
 }

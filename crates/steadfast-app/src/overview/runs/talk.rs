@@ -1,8 +1,8 @@
-//! What a person and a run say to each other.
+//! What a person and a run say to each other, and when a run is to start.
 
 use serde::Serialize;
-use steadfast_model::run::{RunStatus, StageStatus};
-use steadfast_store::{ApprovalRow, Db, NoteRow, RunRow, StoreError};
+use steadfast_model::run::{RunKind, RunStatus, StageStatus};
+use steadfast_store::{Appointment, ApprovalRow, Db, NoteRow, RunRow, StoreError};
 
 use super::Timestamp;
 
@@ -66,4 +66,39 @@ pub fn approval_views(db: Db<'_>, row: &RunRow) -> Result<Vec<ApprovalView>, Sto
         }
     };
     Ok(db.approvals(&row.run_id)?.into_iter().map(view).collect())
+}
+
+/// A run to start later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AppointmentView {
+    pub name: String,
+    pub kind: RunKind,
+    pub project: String,
+    /// Null if there is no further time.
+    pub next_at: Option<Timestamp>,
+    pub every_seconds: Option<i64>,
+    pub made_at: Timestamp,
+    pub last_at: Option<Timestamp>,
+    /// The run of the last time; null if it started none.
+    pub last_run_id: Option<String>,
+    pub last_error: Option<String>,
+    /// The command line of each run, without the program.
+    pub arguments: Vec<String>,
+}
+
+impl From<&Appointment> for AppointmentView {
+    fn from(row: &Appointment) -> Self {
+        Self {
+            name: row.name.clone(),
+            kind: row.kind,
+            project: row.project_dir.clone(),
+            next_at: row.next_at_ms.map(Timestamp),
+            every_seconds: row.every_ms.map(|every| every / 1_000),
+            made_at: Timestamp(row.made_at_ms),
+            last_at: row.last_at_ms.map(Timestamp),
+            last_run_id: row.last_run_id.clone(),
+            last_error: row.last_error.clone(),
+            arguments: row.arguments.clone(),
+        }
+    }
 }
