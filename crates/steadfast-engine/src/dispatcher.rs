@@ -3,11 +3,13 @@
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
 mod artifacts;
+mod approvals;
 mod ceilings;
 mod conditions;
 mod inputs;
 mod interruptions;
 mod merging;
+mod notes;
 mod spending;
 mod starting;
 mod threads;

@@ -3,6 +3,7 @@
 //! about it ([`Step`]). The engine saves a step's records and the new state in one transaction before it acts, so after
 //! a crash the saved state shows what was active.
 
+pub mod appointment;
 pub mod condition;
 mod graph;
 pub mod inputs;

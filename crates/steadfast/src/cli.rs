@@ -6,6 +6,7 @@ mod runs;
 pub(crate) mod session;
 mod setup;
 mod start;
+mod talk;
 mod usage;
 mod wait;
 mod watch;
@@ -22,6 +23,7 @@ pub(crate) use runs::{
 };
 pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use start::{DoneArgs, StartArgs};
+pub(crate) use talk::{AnswerArgs, SayArgs};
 pub(crate) use usage::UsageArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;

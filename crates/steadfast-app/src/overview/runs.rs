@@ -1,9 +1,12 @@
 //! The read model of runs: the rows of `list` and the detail of `status`. Scripts rely on the field names and their
 //! order; `docs/schema/` describes them.
 
+pub mod talk;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use self::talk::{AppointmentView, ApprovalView, NoteView};
 use super::RunGoal;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::limit::Axis;
@@ -124,6 +127,7 @@ pub enum ListedRun {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunList {
     pub runs: Vec<ListedRun>,
+    pub appointments: Vec<AppointmentView>,
 }
 
 /// A run with its limits, stages and iterations: `status --json`.
@@ -141,6 +145,10 @@ pub struct RunDetail {
     pub history: Vec<IterationView>,
     /// How the goal that the run pursues stands.
     pub goal: Option<RunGoal>,
+    /// What people said to the run.
+    pub notes: Vec<NoteView>,
+    /// Questions before stages, with their answers.
+    pub approvals: Vec<ApprovalView>,
     /// Wall time, without the time the run was over before it was reopened.
     #[serde(skip)]
     pub elapsed_seconds: i64,
@@ -316,6 +324,8 @@ pub fn run_detail(
         stages: stage_views(row),
         history: history.into_iter().map(|iteration| iteration_view(plan, iteration, facts)).collect(),
         goal: goal.as_ref().map(RunGoal::from),
+        notes: talk::note_views(db, &row.run_id)?,
+        approvals: talk::approval_views(db, row)?,
         elapsed_seconds: (until - run.started_at_ms - run.closed_ms).max(0) / 1_000,
         is_history_only: plan.stages.iter().any(|stage| stage.prompt.is_empty()),
     })

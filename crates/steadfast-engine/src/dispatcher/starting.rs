@@ -120,7 +120,7 @@ impl Dispatcher<'_, '_> {
         let left = machine::attempt_time_left(&plan, &self.run, id.stage, clock::now())
             .and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
-            prompt: rendered.text,
+            prompt: self.with_notes(rendered.text, id)?,
             placeholders,
             environment,
             deadline: left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left))),

@@ -1,5 +1,7 @@
 //! Runs as rows: atomic steps, one commit per iteration, and a small state at any length.
 
+mod talk;
+
 use super::*;
 use crate::Store;
 use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};

@@ -2,6 +2,8 @@
 //! means the newest run of this project and is never guessed. A run is live if an engine holds its lock, whatever its row
 //! says.
 
+mod appointments;
+mod approval;
 mod background;
 mod cleanup;
 mod control;
@@ -10,6 +12,7 @@ mod logs;
 mod nested;
 mod preflight;
 mod progress;
+mod say;
 mod starting;
 mod trust;
 mod view;
@@ -33,6 +36,8 @@ use crate::cli::RunVerb;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandResult};
 
+pub(super) use appointments::make as make_appointment;
+pub(super) use approval::answer;
 pub(super) use background::restart;
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
 pub(super) use trust::require_trust;
@@ -163,6 +168,8 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
         RunVerb::Status { name } => view::status(context, name),
         RunVerb::Logs(arguments) => logs::logs(context, arguments),
         RunVerb::Attach { name } => background::attach(context, name),
+        RunVerb::Cancel { name } => appointments::cancel(context, name),
+        RunVerb::Say(arguments) => say::say(context, arguments),
         RunVerb::Kill { name } => control::kill(context, name),
         RunVerb::Resume(arguments) => control::resume(context, arguments),
         RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),

@@ -68,6 +68,10 @@ pub(in crate::commands) fn start(
     files.check(&plan)?;
     let mut store = Store::open(&context.paths.store)?;
     refuse_name_in_other_store(context, &store, &plan.name)?;
+    if store.read().run(&new.run_id)?.is_some() {
+        let message = format!("run {} exists already", new.run_id);
+        return Err(CliError::new(code::WRONG_STATE, message, "leave `--run-id` out"));
+    }
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     let project = context.project_dir();

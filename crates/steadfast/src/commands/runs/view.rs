@@ -15,6 +15,7 @@ use steadfast_model::{clock, text};
 use steadfast_store::RunFilter;
 
 use super::RunContext;
+use super::appointments::list_lines;
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult, columns};
 
@@ -34,8 +35,9 @@ fn answer(context: &RunContext, view: &impl Serialize, code: u8, text: impl FnOn
 
 pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     let project = context.project_dir();
-    let mut runs = Vec::new();
+    let (mut runs, mut appointments) = (Vec::new(), Vec::new());
     if let Some(store) = context.existing_store()? {
+        appointments = super::appointments::listed(context, &store, all)?;
         let filter = RunFilter {
             project_dir: (!all).then_some(project.as_str()),
             kind: Some(context.kind),
@@ -53,8 +55,12 @@ pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     }
     let entries = manual_entries(context, &runs);
     let runs = runs.into_iter().map(ListedRun::Run).chain(entries.into_iter().map(ListedRun::Entry)).collect();
-    let list = RunList { runs };
-    answer(context, &list, 0, || list_text(context, &list, all))
+    let list = RunList { runs, appointments };
+    answer(context, &list, 0, || {
+        let mut lines = vec![list_text(context, &list, all)];
+        lines.extend(list_lines(context, &list.appointments));
+        lines.join("\n")
+    })
 }
 
 fn list_text(context: &RunContext, list: &RunList, all: bool) -> String {
