@@ -96,7 +96,7 @@ impl AgentDef {
             let fix = format!("{}Known are {}", did_you_mean(effort, EFFORTS), EFFORTS.join(", "));
             at.warning(format!("the effort `{effort}` is not known; it is passed on as it is"), fix);
         }
-        AgentPlan { kind, model, effort, user_hooks: self.user_hooks.unwrap_or(false) }
+        AgentPlan { kind, model, effort, user_hooks: self.user_hooks.unwrap_or(false), sandbox: false }
     }
 }
 

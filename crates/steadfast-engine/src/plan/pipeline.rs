@@ -205,7 +205,8 @@ impl StageReader<'_> {
         match self.catalogue.find_loop(name) {
             Ok(source) => {
                 let def = stage::read_loop(&source, self.faults)?.stage;
-                Some(UsedLoop { def, used: UsedDefinition::of(RunKind::Loop, &source, self.catalogue) })
+                let used = UsedDefinition::of(RunKind::Loop, &source, Some(&def), self.catalogue);
+                Some(UsedLoop { def, used })
             }
             Err(PlanError::NoDefinitionNamed { known, .. }) => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));

@@ -24,10 +24,18 @@ pub struct UsedDefinition {
     pub shadows: bool,
     /// What the plan runs because of this definition; commands of the command line are not among them.
     pub commands: Vec<String>,
+    /// The file of its prompt, if that is a file of its own, and the digest of the text that was read.
+    pub prompt: Option<(String, String)>,
 }
 
 impl UsedDefinition {
-    pub(super) fn of(kind: RunKind, source: &DefinitionSource, catalogue: &Catalogue) -> Self {
+    pub(super) fn of(
+        kind: RunKind,
+        source: &DefinitionSource,
+        def: Option<&StageDef>,
+        catalogue: &Catalogue,
+    ) -> Self {
+        let prompt = def.and_then(|def| def.prompt.as_ref()?.in_file());
         Self {
             kind,
             origin: source.origin,
@@ -35,6 +43,7 @@ impl UsedDefinition {
             sha256: text::hex(&Sha256::digest(&source.bytes)),
             shadows: catalogue.shadows(kind, &source.name),
             commands: Vec::new(),
+            prompt: prompt.map(|(file, text)| (file.to_owned(), text::hex(&Sha256::digest(text)))),
         }
     }
 
@@ -53,8 +62,8 @@ pub(super) fn commands_of_definitions(stage: &StagePlan, flags: &Overrides) -> V
     let flagged = Rule::Verify(flags.verify.clone());
     let leaves = stage.completion.leaves().filter(|leaf| **leaf != flagged);
     let rules = leaves.flat_map(|leaf| leaf.needs().commands).map(str::to_owned);
-    let worker = Some(&stage.agent).filter(|_| flags.agent.is_none());
-    let agents = worker.into_iter().chain(&stage.judge).filter_map(|agent| command_line(&agent.kind));
+    let worker = std::iter::once(&stage.agent).chain(&stage.agents).filter(|_| flags.agent.is_none());
+    let agents = worker.chain(&stage.judge).filter_map(|agent| command_line(&agent.kind));
     rules.chain(agents).collect()
 }
 

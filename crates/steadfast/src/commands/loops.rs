@@ -31,6 +31,7 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
         LoopVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
+            trust_new(&context, plan_loop(&catalogue, &name, None, &Overrides::default()))?;
             Ok(created(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
         LoopVerb::Validate { name } => Ok(validated(&validate_loop(&catalogue, &name)?, &name)),
@@ -53,6 +54,7 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
             let (base, readers) = new_place(&context, user);
             let path = base.join("pipelines").join(format!("{name}.yaml"));
             scaffold::new_pipeline(&path, &name, readers)?;
+            trust_new(&context, plan_pipeline(&catalogue, &name, None, &Overrides::default(), context.now))?;
             Ok(created(&[path], &format!("check it: steadfast pipeline validate {name}")))
         }
         PipelineVerb::Validate { file } => Ok(validated(&validate_pipeline(&catalogue, &file)?, &file)),
@@ -68,6 +70,11 @@ fn new_place(context: &RunContext, user: bool) -> (PathBuf, scaffold::Readers) {
     }
 }
 
+/// The user made the definition, so its first text is trusted. One of the user's home needs no trust.
+fn trust_new(context: &RunContext, planned: Result<Planned, PlanError>) -> Result<(), CliError> {
+    planned.ok().map_or(Ok(()), |planned| runs::trust_new(context, &planned))
+}
+
 /// The flags that loops and pipelines share. The turns of a budget profile are a limit unless `--max` is given.
 fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     runs::check_commands(&how.verify)?;
@@ -78,14 +85,13 @@ fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> 
 /// Starts the run of a plan that was made from the definition `what`.
 fn start_planned(context: &RunContext, planned: Result<Planned, PlanError>, what: &str, how: &RunHow) -> CommandResult {
     let planned = planned.map_err(|error| refused(error, context.kind, what))?;
-    if !how.dry_run {
-        runs::require_trust(context, &planned, how.trust)?;
-    }
     let new = NewRun {
         run_id: uuid::Uuid::new_v4().to_string(),
         planned,
         inputs: runs::inputs_text(&how.input)?,
         worktree: how.worktree,
+        trust: how.agent.trust,
+        sandbox: how.agent.sandbox,
         how: match (how.tmux, how.agent.detach) {
             (true, _) => How::Tmux,
             (false, true) => How::Detached,
