@@ -96,11 +96,14 @@ impl Repository {
         let is_chosen = !used.first().is_some_and(|own| self.brings(own, true));
         let mut items = Vec::new();
         for used in used.iter().filter(|used| self.brings(used, is_chosen)) {
-            add(&mut items, Item {
-                shadows: used.shadows,
-                commands: used.commands.clone(),
-                ..Item::new(used.kind.into(), self.place(Path::new(&used.file)), used.sha256.clone())
-            });
+            add(
+                &mut items,
+                Item {
+                    shadows: used.shadows,
+                    commands: used.commands.clone(),
+                    ..Item::new(used.kind.into(), self.place(Path::new(&used.file)), used.sha256.clone())
+                },
+            );
             if let Some((file, sha256)) = &used.prompt {
                 add(&mut items, Item::new("prompt", self.place(Path::new(file)), sha256.clone()));
             }

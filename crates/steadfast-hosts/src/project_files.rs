@@ -83,7 +83,8 @@ pub(crate) fn commands_in(value: &Value, found: &mut Vec<String>) {
                 Value::Array(words) => words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
                 _ => Vec::new(),
             };
-            let line: Vec<String> = ["command", "args"].iter().filter_map(|key| fields.get(*key)).flat_map(words).collect();
+            let line: Vec<String> =
+                ["command", "args"].iter().filter_map(|key| fields.get(*key)).flat_map(words).collect();
             if !line.is_empty() {
                 found.push(line.join(" "));
             }

@@ -261,8 +261,13 @@ fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig
 fn each_agent_is_called_in_its_own_way() {
     let attempt = Attempt::in_directory(PathBuf::from("/runs/r/1-3-1"));
     let config = AgentsConfig::default();
-    let plan =
-        |kind: AgentKind| AgentPlan { kind, model: Some("m".into()), effort: Some("high".into()), user_hooks: true, sandbox: false };
+    let plan = |kind: AgentKind| AgentPlan {
+        kind,
+        model: Some("m".into()),
+        effort: Some("high".into()),
+        user_hooks: true,
+        sandbox: false,
+    };
     let relative = plan(AgentKind::Command(vec!["./agent.sh".into(), "a b".into()]));
     let invoked = invocation(&call(&relative, &attempt, &config)).unwrap();
     assert_eq!((invoked.argv.join("|"), invoked.prompt.as_str()), ("/project/./agent.sh|a b".to_owned(), "Do it.\n"));

@@ -29,12 +29,7 @@ pub struct UsedDefinition {
 }
 
 impl UsedDefinition {
-    pub(super) fn of(
-        kind: RunKind,
-        source: &DefinitionSource,
-        def: Option<&StageDef>,
-        catalogue: &Catalogue,
-    ) -> Self {
+    pub(super) fn of(kind: RunKind, source: &DefinitionSource, def: Option<&StageDef>, catalogue: &Catalogue) -> Self {
         let prompt = def.and_then(|def| def.prompt.as_ref()?.in_file());
         Self {
             kind,

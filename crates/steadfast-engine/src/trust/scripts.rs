@@ -9,12 +9,33 @@ use steadfast_system::bounded;
 
 /// Programs that run the file which follows them.
 const RUNNERS: [&str; 24] = [
-    ".", "source", "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "pypy", "node", "deno", "bun", "tsx", "ruby",
-    "perl", "php", "lua", "pwsh", "Rscript", "osascript", "awk", "make", "just",
+    ".",
+    "source",
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "fish",
+    "python",
+    "pypy",
+    "node",
+    "deno",
+    "bun",
+    "tsx",
+    "ruby",
+    "perl",
+    "php",
+    "lua",
+    "pwsh",
+    "Rscript",
+    "osascript",
+    "awk",
+    "make",
+    "just",
 ];
-const SCRIPT_ENDS: [&str; 16] = [
-    "sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "mts", "rb", "pl", "php", "lua", "ps1", "mk",
-];
+const SCRIPT_ENDS: [&str; 16] =
+    ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "mts", "rb", "pl", "php", "lua", "ps1", "mk"];
 /// A command with more words is not looked at further.
 const MOST_WORDS: usize = 10_000;
 
@@ -72,7 +93,8 @@ fn is_script(file: &Path) -> bool {
     let has_end = file.extension().and_then(|end| end.to_str()).is_some_and(|end| SCRIPT_ENDS.contains(&end));
     let is_executable = || std::fs::metadata(file).is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
     let mut start = [0; 2];
-    let mut is_marked = || bounded::open(file).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!";
+    let mut is_marked =
+        || bounded::open(file).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!";
     has_end || is_executable() || is_marked()
 }
 

@@ -60,7 +60,8 @@ fn settings(file: PathBuf, value: &Value) -> ProjectFile {
 /// Whether the user accepted the client's own trust dialog for this directory, or for the repository it is in.
 pub(super) fn is_trusted(directory: &Path) -> bool {
     let home = || etcetera::home_dir().ok();
-    let place = env_vars::text(env_vars::CLAUDE_CONFIG_DIR).map_or_else(home, |_| files::config_dirs().into_iter().next());
+    let place =
+        env_vars::text(env_vars::CLAUDE_CONFIG_DIR).map_or_else(home, |_| files::config_dirs().into_iter().next());
     let notes = place.and_then(|place| json(&place.join(".claude.json")).ok().flatten()).unwrap_or_default();
     let projects = notes.get("projects").and_then(Value::as_object);
     let is_accepted = |directory: &Path| {
@@ -100,7 +101,10 @@ mod tests {
             files.into_iter().map(line).collect::<Vec<_>>()
         };
         assert_eq!(found(), []);
-        put("sub/.mcp.json", r#"{"mcpServers": {"a": {"command": "node", "args": ["s.js", "x"]}, "b": {"url": "http://h"}}}"#);
+        put(
+            "sub/.mcp.json",
+            r#"{"mcpServers": {"a": {"command": "node", "args": ["s.js", "x"]}, "b": {"url": "http://h"}}}"#,
+        );
         put(
             ".claude/settings.json",
             r#"{"$schema": "s", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "touch x"}]}]},

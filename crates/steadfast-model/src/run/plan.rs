@@ -47,9 +47,9 @@ impl Plan {
     }
 
     pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut AgentPlan> {
-        self.stages.iter_mut().flat_map(|stage| {
-            std::iter::once(&mut stage.agent).chain(&mut stage.agents).chain(&mut stage.judge)
-        })
+        self.stages
+            .iter_mut()
+            .flat_map(|stage| std::iter::once(&mut stage.agent).chain(&mut stage.agents).chain(&mut stage.judge))
     }
 
     pub fn pursues_goal(&self) -> bool {

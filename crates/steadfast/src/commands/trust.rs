@@ -50,7 +50,11 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
         }
         output::line(&page(&repository, &before));
         if !setup::ask("Trust all of this until it changes?")? {
-            return Err(CliError::new(code::WRONG_STATE, "not trusted", "runs that use it are refused until you say yes"));
+            return Err(CliError::new(
+                code::WRONG_STATE,
+                "not trusted",
+                "runs that use it are refused until you say yes",
+            ));
         }
     }
     ledger.trust(&repository, &items);
@@ -95,7 +99,9 @@ fn all(context: &RunContext, repository: &Repository) -> Result<Vec<Item>, CliEr
                 Ok(planned) => add(repository.items_of_definitions(&planned.used)?),
                 Err(_) => {
                     let (file, name) = (repository.shown(Path::new(&definition.file)), &definition.name);
-                    output::note(&format!("note: {file} has errors and is left out: see `steadfast {kind} validate {name}`"));
+                    output::note(&format!(
+                        "note: {file} has errors and is left out: see `steadfast {kind} validate {name}`"
+                    ));
                 }
             }
         }
@@ -114,7 +120,11 @@ fn listed(repository: &Repository, items: &[(Item, State)], code: u8) -> Command
     };
     let objects: Value = items.iter().map(object).collect();
     let is_trusted = items.iter().all(|(_, state)| *state == State::Trusted);
-    let text = if items.is_empty() { "this repository brings nothing that needs trust".into() } else { page(repository, items) };
+    let text = if items.is_empty() {
+        "this repository brings nothing that needs trust".into()
+    } else {
+        page(repository, items)
+    };
     CommandOutput { text, json: json!({"trusted": is_trusted, "items": objects}), code }
 }
 
@@ -134,7 +144,8 @@ pub(super) fn page(repository: &Repository, items: &[(Item, State)]) -> String {
 
 /// What an item is and whether it is trusted, in a few words.
 pub(super) fn about(item: &Item, state: State) -> String {
-    let shadows = if item.shadows { format!(", takes the place of another {} of that name", item.what) } else { String::new() };
+    let shadows =
+        if item.shadows { format!(", takes the place of another {} of that name", item.what) } else { String::new() };
     let state = match state {
         State::Trusted => "trusted",
         State::Changed => "changed since you trusted it",
@@ -157,7 +168,9 @@ fn visible(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' => shown.push_str("\n       "),
-            c if c.is_control() || text::printable(c.encode_utf8(&mut [0; 4])).is_empty() => shown.extend(c.escape_unicode()),
+            c if c.is_control() || text::printable(c.encode_utf8(&mut [0; 4])).is_empty() => {
+                shown.extend(c.escape_unicode())
+            }
             c => shown.push(c),
         }
     }

@@ -24,7 +24,8 @@ pub(super) fn apply_sandbox(context: &RunContext, plan: &mut Plan, is_asked: boo
             AgentKind::Host(_) => agent.sandbox = true,
             AgentKind::Command(words) if is_asked => {
                 let program = text::headline(words.first().map_or("", String::as_str), 100);
-                let message = format!("--sandbox cannot hold: the agent `{program}` is a command, which has no sandbox");
+                let message =
+                    format!("--sandbox cannot hold: the agent `{program}` is a command, which has no sandbox");
                 return Err(CliError::new(code::USAGE, message, "leave --sandbox out, or use --agent claude or codex"));
             }
             AgentKind::Command(_) => {}
@@ -55,7 +56,9 @@ pub(super) fn print_once(context: &RunContext, plan: &Plan) {
     if plan.agents().any(has_client) {
         let config = context.paths.home.join("config.toml");
         if plan.agents().any(|agent| has_client(agent) && !agent.sandbox) {
-            lines.push("to start it in its own sandbox instead, add `--sandbox` or set `sandbox = true` under [agents]".into());
+            lines.push(
+                "to start it in its own sandbox instead, add `--sandbox` or set `sandbox = true` under [agents]".into(),
+            );
         }
         lines.push(format!("to change that, set `permission_flags` in {}", config.display()));
     }

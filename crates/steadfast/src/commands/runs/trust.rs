@@ -58,10 +58,13 @@ pub(in crate::commands) fn trust_new(context: &RunContext, planned: &Planned) ->
 }
 
 fn items_of_clients(context: &RunContext, repository: &Repository, plan: &Plan) -> Result<Vec<Item>, CliError> {
-    let hosts: BTreeSet<Host> = plan.agents().filter_map(|agent| match agent.kind {
-        AgentKind::Host(host) => Some(host),
-        AgentKind::Command(_) => None,
-    }).collect();
+    let hosts: BTreeSet<Host> = plan
+        .agents()
+        .filter_map(|agent| match agent.kind {
+            AgentKind::Host(host) => Some(host),
+            AgentKind::Command(_) => None,
+        })
+        .collect();
     let mut items = Vec::new();
     for host in hosts.into_iter().filter(|host| !(adapter(*host).trusts_project)(&context.project)) {
         items.extend(repository.items_of_client(host)?);
@@ -93,7 +96,8 @@ fn allow(context: &RunContext, repository: &Repository, items: &[Item], is_given
 }
 
 fn refusal(repository: &Repository, open: &[(Item, State)], is_agent: bool) -> CliError {
-    let named = |(item, state): &(Item, State)| format!("{} ({})", repository.shown(&item.file), trust::about(item, *state));
+    let named =
+        |(item, state): &(Item, State)| format!("{} ({})", repository.shown(&item.file), trust::about(item, *state));
     let mut names: Vec<String> = open.iter().take(MOST_NAMED).map(named).collect();
     if open.len() > MOST_NAMED {
         names.push(format!("and {} more", open.len() - MOST_NAMED));
@@ -117,7 +121,11 @@ pub(in crate::commands) fn ledger(context: &RunContext) -> Result<Ledger, CliErr
     })
 }
 
-pub(in crate::commands) fn record(context: &RunContext, repository: &Repository, items: &[Item]) -> Result<(), CliError> {
+pub(in crate::commands) fn record(
+    context: &RunContext,
+    repository: &Repository,
+    items: &[Item],
+) -> Result<(), CliError> {
     let mut ledger = ledger(context)?;
     ledger.trust(repository, items);
     Ok(ledger.write(&context.paths.home)?)
