@@ -103,6 +103,7 @@ pub(crate) fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError
                 model: call.agent.model.as_deref(),
                 effort: call.agent.effort.as_deref(),
                 user_hooks: call.agent.user_hooks,
+                sandbox: call.agent.sandbox,
                 permission_flags: config.permission_flags.as_deref(),
                 flags: &config.flags,
                 directory: call.attempt.directory(),

@@ -19,6 +19,8 @@ const IN_WORKTREE: &str = "worktree";
 /// Exists while the user wants the run to work in the background.
 const DETACHED: &str = "detached";
 const RESTARTS: &str = "restarts.json";
+/// The scripts of the repository that its definitions name.
+const SCRIPTS: &str = "scripts.json";
 
 /// The folder of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +105,19 @@ impl RunFolder {
 
     pub fn is_detached(&self) -> bool {
         self.path.join(DETACHED).exists()
+    }
+
+    /// Records the scripts of the repository that the definitions of the run name.
+    pub fn set_scripts(&self, files: &[PathBuf]) -> io::Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        durable::replace(&self.path.join(SCRIPTS), &serde_json::to_vec(files)?)
+    }
+
+    pub fn scripts(&self) -> Vec<PathBuf> {
+        let text = fs_err::read_to_string(self.path.join(SCRIPTS)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// How often `steadfast watch` started the engine again; nothing if the file cannot be read.

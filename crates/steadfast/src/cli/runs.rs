@@ -11,8 +11,10 @@ macro_rules! permissions_help {
     () => {
         "
 Permissions: agents do not ask. By default claude runs with --dangerously-skip-permissions and codex with
---dangerously-bypass-approvals-and-sandbox: they may run any command and change any file. To restrict them, set
-`permission_flags` under `[agents.claude]` or `[agents.codex]` in config.toml."
+--dangerously-bypass-approvals-and-sandbox: they may run any command and change any file. With --sandbox they may
+change files of the project and run commands in their own sandbox (claude: --permission-mode acceptEdits and its
+sandbox setting; codex: --sandbox workspace-write); `sandbox = true` under `[agents]` in config.toml makes that the
+default. For other flags, set `permission_flags` under `[agents.claude]` or `[agents.codex]` in config.toml."
     };
 }
 
@@ -219,9 +221,6 @@ pub(crate) struct RunHow {
     /// Show what would run without running it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Trust this project's definition to replace another of that name, until it changes
-    #[arg(long)]
-    pub(crate) trust: bool,
 }
 
 /// The flags that choose an agent.
@@ -239,6 +238,12 @@ pub(crate) struct AgentArgs {
     /// Let your own hooks and plugins run inside the agent
     #[arg(long)]
     pub(crate) user_hooks: bool,
+    /// Start claude or codex in its own sandbox: it may change files of the project only
+    #[arg(long)]
+    pub(crate) sandbox: bool,
+    /// Trust what this run uses of the repository, until it changes; see `steadfast trust`
+    #[arg(long)]
+    pub(crate) trust: bool,
     /// Run in the background, even after the terminal closes
     #[arg(long, short)]
     pub(crate) detach: bool,
@@ -281,6 +286,9 @@ pub(crate) struct ResumeArgs {
     /// Run in the background, even after the terminal closes
     #[arg(long, short)]
     pub(crate) detach: bool,
+    /// Trust what this run uses of the repository, until it changes; see `steadfast trust`
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Args)]

@@ -31,6 +31,7 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
         LoopVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
+            trust_new(&context, plan_loop(&catalogue, &name, None, &Overrides::default()))?;
             Ok(created(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
         LoopVerb::Validate { name } => Ok(validated(&validate_loop(&catalogue, &name)?, &name)),
@@ -55,6 +56,7 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
             let (base, readers) = new_place(&context, user);
             let path = base.join("pipelines").join(format!("{name}.yaml"));
             scaffold::new_pipeline(&path, &name, readers)?;
+            trust_new(&context, plan_pipeline(&catalogue, &name, None, &Overrides::default(), context.now))?;
             Ok(created(&[path], &format!("check it: steadfast pipeline validate {name}")))
         }
         PipelineVerb::Validate { file } => Ok(validated(&validate_pipeline(&catalogue, &file)?, &file)),
@@ -68,6 +70,11 @@ fn new_place(context: &RunContext, user: bool) -> (PathBuf, scaffold::Readers) {
     } else {
         (context.project.join(".claude"), scaffold::Readers::Project)
     }
+}
+
+/// The user made the definition, so its first text is trusted. One of the user's home needs no trust.
+fn trust_new(context: &RunContext, planned: Result<Planned, PlanError>) -> Result<(), CliError> {
+    planned.ok().map_or(Ok(()), |planned| runs::trust_new(context, &planned))
 }
 
 /// The flags that loops and pipelines share. The turns of a budget profile are a limit unless `--max` is given.
@@ -86,9 +93,6 @@ fn start_planned(
     how: &RunHow,
 ) -> CommandResult {
     let planned = planned.map_err(|error| refused(error, context.kind, what))?;
-    if !how.dry_run {
-        runs::require_trust(context, &planned, how.trust)?;
-    }
     if (how.at.is_some() || how.every.is_some()) && !how.dry_run {
         return runs::make_appointment(context, &planned, name, how);
     }
@@ -97,6 +101,8 @@ fn start_planned(
         planned,
         inputs: runs::inputs_text(&how.input)?,
         worktree: how.worktree,
+        trust: how.agent.trust,
+        sandbox: how.agent.sandbox,
         how: match (how.tmux, how.agent.detach) {
             (true, _) => How::Tmux,
             (false, true) => How::Detached,

@@ -10,6 +10,7 @@ mod control;
 mod driving;
 mod logs;
 mod nested;
+mod permissions;
 mod preflight;
 mod progress;
 mod say;
@@ -40,7 +41,7 @@ pub(super) use appointments::make as make_appointment;
 pub(super) use approval::answer;
 pub(super) use background::restart;
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
-pub(super) use trust::require_trust;
+pub(super) use trust::{ledger, trust_new};
 pub(super) use view::{faults_json, format_faults};
 
 /// The most directories that a hint lists.

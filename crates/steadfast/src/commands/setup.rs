@@ -155,7 +155,7 @@ fn consent(given: bool, refused: bool, yes: bool) -> Consent {
     }
 }
 
-fn ask(question: &str) -> std::io::Result<bool> {
+pub(super) fn ask(question: &str) -> std::io::Result<bool> {
     write!(std::io::stderr(), "{question} [y/N] ")?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

@@ -14,7 +14,7 @@ use steadfast_model::run::{RunStatus, Stopping};
 use steadfast_store::{Origin, RunRow, Store, StoreError};
 
 use super::starting::{How, launch};
-use super::{RunContext, driving, nested, preflight, stored, view};
+use super::{RunContext, driving, nested, preflight, stored, trust, view};
 use crate::cli::ResumeArgs;
 use crate::commands::person;
 use crate::error::{CliError, code};
@@ -130,6 +130,7 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
     let is_unpublished_end = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
     if !is_unpublished_end {
         preflight::check_rest(context, &row)?;
+        trust::require_again(context, &row, arguments.trust)?;
     }
     let row = change_limits(&mut store, row, arguments)?;
     let row = if is_unpublished_end { row } else { nested::settle_resumed(context, &mut store, row)? };

@@ -15,7 +15,7 @@ use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
-use super::{RunContext, background, control, driving, nested, preflight, trust, view};
+use super::{RunContext, background, control, driving, nested, permissions, preflight, trust, view};
 use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
@@ -36,6 +36,9 @@ pub(in crate::commands) struct NewRun {
     pub(in crate::commands) planned: Planned,
     pub(in crate::commands) inputs: Option<String>,
     pub(in crate::commands) worktree: bool,
+    /// Trust what the run uses of the repository.
+    pub(in crate::commands) trust: bool,
+    pub(in crate::commands) sandbox: bool,
     pub(in crate::commands) how: How,
     pub(in crate::commands) dry_run: bool,
 }
@@ -51,10 +54,12 @@ pub(in crate::commands) fn start(
     if !new.planned.warnings.is_empty() {
         output::note(&view::format_faults(&new.planned.warnings));
     }
+    permissions::apply_sandbox(context, &mut plan, new.sandbox)?;
     if new.dry_run {
         return dry_run_page(new, &plan);
     }
     let above = nested::above(context)?;
+    let scripts = trust::require(context, &new.planned.used, &plan, new.trust)?;
     if let Some(above) = &above {
         plan.limits.limits = above.limits(plan.limits.limits, &Used::default());
     }
@@ -74,6 +79,7 @@ pub(in crate::commands) fn start(
     }
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
+    RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;
     let project = context.project_dir();
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
@@ -100,7 +106,7 @@ pub(in crate::commands) fn start(
         log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
-    trust::print_permissions_once(context, &row.plan);
+    permissions::print_once(context, &row.plan);
     launch(context, &row, new.how)
 }
 
