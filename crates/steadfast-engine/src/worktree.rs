@@ -7,6 +7,7 @@ mod branch;
 mod commit;
 mod git;
 mod kept;
+mod merged;
 mod unsaved;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::{durable, footprint};
 
 pub use self::git::WorktreeError;
 pub use self::kept::{KeptWork, are_there, kept, remove_clean};
+pub use self::merged::{MergedBranches, remove_merged};
 
 /// How many uncommitted files a warning names.
 const MOST_NAMED: usize = 3;

@@ -14,7 +14,7 @@ use steadfast_model::run::RunStatus;
 use steadfast_model::{clock, text};
 use steadfast_store::RunFilter;
 
-use super::RunContext;
+use super::{RunContext, publish_owed};
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult, columns};
 
@@ -36,6 +36,7 @@ pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     let project = context.project_dir();
     let mut runs = Vec::new();
     if let Some(store) = context.existing_store()? {
+        publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_RUNS)?;
         let filter = RunFilter {
             project_dir: (!all).then_some(project.as_str()),
             kind: Some(context.kind),
