@@ -299,6 +299,9 @@ pub(crate) struct RunCleanupArgs {
     /// Delete agent output of runs that ended more than this many days ago
     #[arg(long, value_name = "DAYS", default_value_t = 30)]
     pub(crate) older_than: u32,
+    /// Delete the branches of runs that ended, if their work is merged into the current branch
+    #[arg(long)]
+    pub(crate) branches: bool,
 }
 
 #[derive(Debug, Args)]

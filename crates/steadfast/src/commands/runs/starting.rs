@@ -15,13 +15,15 @@ use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
-use super::{RunContext, background, control, driving, nested, permissions, preflight, trust, view};
+use super::{RunContext, background, control, driving, nested, permissions, preflight, publish_owed, trust, view};
 use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
 /// The most bytes of `--input` files together.
 const MOST_INPUT: usize = 400_000;
+/// How many earlier runs are looked at for files that are still to be written.
+const MOST_PUBLISHED: usize = 1_000;
 
 /// Where the engine of a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,8 @@ pub(in crate::commands) fn start(
         let message = format!("run {} exists already", new.run_id);
         return Err(CliError::new(code::WRONG_STATE, message, "leave `--run-id` out"));
     }
+    // Before the folder of an earlier run is moved aside.
+    publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_PUBLISHED)?;
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;

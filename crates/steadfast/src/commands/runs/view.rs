@@ -14,8 +14,8 @@ use steadfast_model::run::RunStatus;
 use steadfast_model::{clock, text};
 use steadfast_store::RunFilter;
 
-use super::RunContext;
 use super::appointments::list_lines;
+use super::{RunContext, publish_owed};
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult, columns};
 
@@ -38,6 +38,7 @@ pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     let (mut runs, mut appointments) = (Vec::new(), Vec::new());
     if let Some(store) = context.existing_store()? {
         appointments = super::appointments::listed(context, &store, all)?;
+        publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_RUNS)?;
         let filter = RunFilter {
             project_dir: (!all).then_some(project.as_str()),
             kind: Some(context.kind),
