@@ -50,6 +50,7 @@ impl CheckContext {
 type CheckResult = (Option<bool>, String);
 
 pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
+    let mut usage = None;
     let (holds, detail) = match check {
         Check::Command(command) => command_holds(command, context),
         Check::Verify(commands) => commands_hold(commands, context),
@@ -57,16 +58,21 @@ pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
         Check::BeadsEmpty(label) => beads::are_empty_by("bd", label, context),
         Check::Merged => (None, "the merge cannot be checked".to_owned()),
         Check::Judge => match &context.judge {
-            Some(request) => judge::ask(request, context),
+            Some(request) => {
+                let (verdict, used) = judge::ask(request, context);
+                usage = used;
+                verdict
+            }
             None => (None, "the stage has no judge".to_owned()),
         },
     };
-    checked(check, holds, &detail)
+    Checked { usage, ..checked(check, holds, &detail) }
 }
 
 /// The result of a check; `None` if it could not be made.
 pub(crate) fn checked(check: &Check, holds: Option<bool>, detail: &str) -> Checked {
-    Checked { check: check.clone(), holds, detail: text::cut(text::printable(detail).trim(), DETAIL_CHARS) }
+    let detail = text::cut(text::printable(detail).trim(), DETAIL_CHARS);
+    Checked { check: check.clone(), holds, detail, usage: None }
 }
 
 fn command_holds(command: &str, context: &CheckContext) -> CheckResult {

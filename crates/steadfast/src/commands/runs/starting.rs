@@ -96,6 +96,9 @@ pub(in crate::commands) fn start(
         log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
+    if let Some(note) = dry_run::budget_note(&row.plan) {
+        output::note(&format!("note: {note}"));
+    }
     trust::print_permissions_once(context, &row.plan);
     launch(context, &row, new.how)
 }
