@@ -76,7 +76,8 @@ pub struct RunView {
     pub started_at: Timestamp,
     pub completed_at: Option<Timestamp>,
     pub reason: Option<String>,
-    pub tokens: i64,
+    /// `None` if a part of them is not known.
+    pub tokens: Option<i64>,
     #[serde(rename = "cost_usd")]
     pub cost: Option<Usd>,
     /// The engine's, while it is live.
@@ -217,7 +218,8 @@ pub struct IterationView {
     pub summary: Option<String>,
     pub decision: Option<AgentDecision>,
     pub attempts: u32,
-    pub tokens: i64,
+    /// `None` if a part of them is not known.
+    pub tokens: Option<i64>,
     #[serde(rename = "cost_usd")]
     pub cost: Option<Usd>,
     pub duration_seconds: i64,
@@ -244,7 +246,7 @@ impl RunView {
             started_at: Timestamp(line.started_at_ms),
             completed_at: line.completed_at_ms.map(Timestamp),
             reason: line.reason,
-            tokens: line.tokens,
+            tokens: (!line.tokens_unknown).then_some(line.tokens),
             cost: known(line.cost_micros, line.cost_unknown),
             pid: line.engine.filter(|_| is_live).map(|engine| engine.pid),
             is_live,
@@ -267,7 +269,7 @@ impl RunView {
             started_at: Timestamp(run.started_at_ms),
             completed_at: run.completed_at_ms.map(Timestamp),
             reason: run.reason.clone(),
-            tokens: run.tokens,
+            tokens: (!run.tokens_unknown).then_some(run.tokens),
             cost: known(run.cost_micros, run.cost_unknown),
             pid: row.engine.filter(|_| is_live).map(|engine| engine.pid),
             is_live,
@@ -383,7 +385,7 @@ fn iteration_view(plan: &Plan, iteration: IterationRow, facts: &RunFacts<'_>) ->
         summary: iteration.summary,
         decision: iteration.decision,
         attempts: iteration.id.attempt,
-        tokens: iteration.tokens,
+        tokens: (!iteration.tokens_unknown).then_some(iteration.tokens),
         cost: known(iteration.cost_micros, iteration.cost_unknown),
         duration_seconds: took_ms.max(0) / 1_000,
         place: branch_view(plan, iteration.id, facts),

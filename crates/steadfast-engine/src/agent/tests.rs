@@ -104,7 +104,7 @@ fn a_successful_command_has_a_result_without_output() {
         footprint: success.footprint.clone(),
         started_at_ms: NOON - 5_000,
         ended_at_ms: NOON,
-        usage: AttemptUsage { cost_unknown: true, ..AttemptUsage::default() },
+        usage: AttemptUsage::unknown(),
         ..Success::default()
     };
     assert_eq!(success, expected);

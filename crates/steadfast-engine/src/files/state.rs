@@ -28,7 +28,7 @@ pub(super) fn update(state: &mut Value, view: &FileView<'_>, db: Db<'_>) -> Resu
         RunKind::Pipeline => update_pipeline(state, view, db)?,
     };
     Ok(changed
-        | set(state, "tokens", view.run.tokens)
+        | set(state, "tokens", (!view.run.tokens_unknown).then_some(view.run.tokens))
         | set(state, "cost_usd", usd(view.run.cost_micros, view.run.cost_unknown))
         | set(state, "run_id", view.run_id))
 }
@@ -161,7 +161,7 @@ fn iteration(row: &IterationRow, kind: RunKind) -> Value {
     let milliseconds = row.committed_at_ms.saturating_sub(row.started_at_ms).max(0);
     set(&mut entry, "duration_seconds", milliseconds / 1_000);
     set(&mut entry, "attempts", row.id.attempt);
-    set(&mut entry, "tokens", row.tokens);
+    set(&mut entry, "tokens", (!row.tokens_unknown).then_some(row.tokens));
     set(&mut entry, "cost_usd", usd(row.cost_micros, row.cost_unknown));
     for (name, value) in &row.fields {
         // A marker line cannot set our own fields, even if this iteration does not have them.

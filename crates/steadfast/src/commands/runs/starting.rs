@@ -111,6 +111,9 @@ pub(in crate::commands) fn start(
         output::note(&message);
     }
     permissions::print_once(context, &row.plan);
+    if let Some(note) = dry_run::budget_note(&row.plan) {
+        output::note(&format!("note: {note}"));
+    }
     launch(context, &row, new.how)
 }
 

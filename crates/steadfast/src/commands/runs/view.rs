@@ -96,7 +96,7 @@ fn run_row(run: &RunView) -> Vec<String> {
         run.title.clone(),
         status_text(run),
         format!("{}/{}", run.iteration, run.max_iterations),
-        text::short_number(run.tokens),
+        run.tokens.map_or_else(|| "unknown".to_owned(), text::short_number),
         text::cost(run.cost.map(|cost| cost.0)),
         clock::to_local(run.started_at.0),
     ]

@@ -59,10 +59,10 @@ fn status_page(detail: &RunDetail) -> String {
     let mut lines = vec![
         format!("{} {} ({}): {}", run.kind, run.name, run.title, super::status_text(run)),
         format!(
-            "iteration {}/{} · {} tokens · {} · {}",
+            "iteration {}/{} · {} · {} · {}",
             run.iteration,
             run.max_iterations,
-            text::short_number(run.tokens),
+            text::tokens(run.tokens),
             text::cost(run.cost.map(|cost| cost.0)),
             text::duration(detail.elapsed_seconds)
         ),
@@ -132,7 +132,7 @@ fn iteration_line(iteration: &IterationView, has_stages: bool) -> String {
         "  #{stage}{}  {:>7}  {:>7}  {}{vote}{}",
         iteration.iteration,
         text::duration(iteration.duration_seconds),
-        text::short_number(iteration.tokens),
+        iteration.tokens.map_or_else(|| "unknown".to_owned(), text::short_number),
         text::headline(said, 90),
         open_checks(checks)
     );
