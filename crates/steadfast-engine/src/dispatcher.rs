@@ -3,6 +3,7 @@
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
 mod ceilings;
+mod context;
 mod inputs;
 mod interruptions;
 mod spending;
@@ -26,6 +27,7 @@ use steadfast_store::{Store, StoreError};
 use steadfast_system::config::Config;
 use steadfast_system::process::ProcessId;
 
+pub(crate) use self::inputs::source_names;
 use self::spending::Looks;
 use crate::attempt::{Attempt, RunKey};
 use crate::lock::{LOCK_HINT, RunLock};

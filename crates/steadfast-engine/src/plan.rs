@@ -9,12 +9,15 @@ use steadfast_model::run::name::{NameError, RunName};
 use steadfast_model::run::{AgentKind, Plan, RunKind, RunPurpose};
 
 mod agents;
+mod blocks;
 mod builtin;
 mod catalogue;
 pub mod dry_run;
 mod fault;
+mod input_files;
 mod inputs;
 mod keys;
+mod lanes;
 mod pipeline;
 mod planning;
 mod rules;
@@ -28,6 +31,7 @@ mod yaml;
 pub use agents::agent_kind;
 pub use catalogue::{Catalogue, DefinitionOrigin, ListedDefinition};
 pub use fault::{Fault, Level};
+pub use input_files::{InputError, input_files};
 pub use planning::LOOP_RUNS;
 pub use used::UsedDefinition;
 
@@ -107,6 +111,8 @@ pub struct Overrides {
     pub errors: Option<u32>,
     pub idle: Option<u32>,
     pub parallel: Option<u32>,
+    /// The text of `${CONTEXT}`.
+    pub context: Option<String>,
 }
 
 /// A plan, and what it was made of.
@@ -120,6 +126,8 @@ pub struct Planned {
     pub used: Vec<UsedDefinition>,
     /// A pipeline's own text, for the copy among the public files.
     pub definition: Option<String>,
+    /// Files, directories and patterns of the project that the pipeline names as its inputs.
+    pub inputs: Vec<String>,
 }
 
 /// Plans a loop. The default name is that of its type.
@@ -136,7 +144,7 @@ pub fn plan_loop(
     let mut used = UsedDefinition::of(RunKind::Loop, &source, catalogue);
     let plan = def.map(|mut def| {
         if let Some(prompt) = &def.stage.prompt {
-            inputs::check_variables(prompt, None);
+            inputs::check_variables(prompt, None, &def.stage.commands.0);
         }
         def.stage.runs = flags.max.map(Runs::Count).or(def.stage.runs);
         let context = StageContext {
@@ -181,6 +189,7 @@ pub fn plan_pipeline(
         None => default_name(&title, now).parse()?,
     };
     let own = UsedDefinition::of(RunKind::Pipeline, &source, catalogue);
+    let inputs = def.as_ref().map(|def| input_patterns(def, &catalogue.project)).unwrap_or_default();
     let planned = def.map(|mut def| {
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
         let (stages, used) = def.plan(run.as_str(), flags, own);
@@ -190,7 +199,18 @@ pub fn plan_pipeline(
     });
     let (plan, used) = planned.unzip();
     let definition = String::from_utf8(source.bytes).ok();
-    finish(plan, &faults, used.unwrap_or_default(), definition, flags)
+    let planned = finish(plan, &faults, used.unwrap_or_default(), definition, flags)?;
+    Ok(Planned { inputs, ..planned })
+}
+
+/// The inputs of a pipeline, with a warning for each that is not there yet.
+fn input_patterns(def: &pipeline::PipelineDef, project: &Path) -> Vec<String> {
+    for (pattern, at) in &def.inputs {
+        if let Err(error) = input_files(project, pattern, true) {
+            at.warning(format!("{error}: the pipeline cannot be started"), error.hint());
+        }
+    }
+    def.inputs.iter().map(|(pattern, _)| pattern.clone()).collect()
 }
 
 fn finish(
@@ -207,7 +227,7 @@ fn finish(
         return Err(PlanError::VerifiesParallel { stage: last.name.clone() });
     }
     let file = used.first().map(|own| own.file.clone()).unwrap_or_default();
-    Ok(Planned { plan, warnings, file, used, definition })
+    Ok(Planned { plan, warnings, file, used, definition, inputs: Vec::new() })
 }
 
 pub fn validate_loop(catalogue: &Catalogue, loop_type: &str) -> Result<Vec<Fault>, PlanError> {

@@ -165,6 +165,10 @@ impl Observer for Publisher {
     }
 
     fn output(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<KeptOutput> {
-        KeptOutput::read(self.files.output_file(output_of(plan, run, id)).ok()??)
+        KeptOutput::read(self.output_file(plan, run, id)?)
+    }
+
+    fn output_file(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<PathBuf> {
+        self.files.output_file(output_of(plan, run, id)).ok()?
     }
 }

@@ -13,6 +13,7 @@ use crate::durable;
 /// Written when the run is created, read by every engine that drives it.
 const DEFINITION: &str = "pipeline.yaml";
 const INPUTS: &str = "inputs.md";
+const INPUT_FILES: &str = "inputs.json";
 /// Where the run works, if not in the project.
 const WORKPLACE: &str = "place";
 const IN_WORKTREE: &str = "worktree";
@@ -83,6 +84,20 @@ impl RunFolder {
     /// The input of the first stage.
     pub(crate) fn inputs(&self) -> Option<String> {
         fs_err::read_to_string(self.path.join(INPUTS)).ok()
+    }
+
+    /// Records the files that the user gave to the run.
+    pub fn set_input_files(&self, files: &[PathBuf]) -> io::Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        durable::replace(&self.path.join(INPUT_FILES), &serde_json::to_vec(&files)?)
+    }
+
+    pub(crate) fn input_files(&self) -> Vec<PathBuf> {
+        let text = fs_err::read_to_string(self.path.join(INPUT_FILES)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// Records whether the user wants the run to work in the background, so that its engine may be started again there.

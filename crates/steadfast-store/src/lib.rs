@@ -42,7 +42,7 @@ pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use outage::Outage;
 pub use queue::QueuedGoal;
-pub use runs::{IterationRow, IterationUsage, Nesting, RunFilter, RunLine, RunRow};
+pub use runs::{IterationReport, IterationRow, IterationUsage, Nesting, RunFilter, RunLine, RunRow};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};

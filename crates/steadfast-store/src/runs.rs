@@ -15,7 +15,7 @@ use steadfast_model::outbox;
 use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping, machine};
 use steadfast_system::process::ProcessId;
 
-pub use history::IterationRow;
+pub use history::{IterationReport, IterationRow};
 pub use nesting::Nesting;
 pub use row::{RunLine, RunRow};
 pub use usage::IterationUsage;

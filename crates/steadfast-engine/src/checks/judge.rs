@@ -85,6 +85,7 @@ fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) ->
     };
     let report = agent::report(&EndedAttempt {
         agent: &request.agent,
+        votes: false,
         markers: &[],
         attempt,
         exit: Some(&exit),
@@ -118,6 +119,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         iteration: request.iteration,
         prompt: &text,
         asks_for_result: false,
+        says_result: true,
         wants_vote: false,
         promises: &[],
         directory: &context.directory,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use steadfast_model::run::template::Variables;
-use steadfast_model::run::{AttemptId, StagePlan};
+use steadfast_model::run::{AttemptId, Plan, StagePlan};
 use steadfast_model::text;
 
 use super::Dispatcher;
@@ -16,7 +16,7 @@ use crate::worktree;
 const OUTPUT_CHARS: usize = 100_000;
 const INPUT_CHARS: usize = 400_000;
 /// How many iterations of a stage are shown, the newest.
-const MOST_ITERATIONS: usize = 200;
+pub(super) const MOST_ITERATIONS: usize = 200;
 
 impl Dispatcher<'_, '_> {
     pub(super) fn variables(&mut self, stage: &StagePlan, id: AttemptId, attempt: &Attempt) -> Variables {
@@ -26,19 +26,23 @@ impl Dispatcher<'_, '_> {
         let kept = self.outputs_before(stage, id.stage);
         let named_inputs: BTreeMap<String, String> =
             kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, INPUT_CHARS))).collect();
-        let inputs = if id.stage <= 1 {
-            text::cut(values.inputs.trim_end(), INPUT_CHARS)
-        } else if stage.inputs.is_empty() {
-            let before = self.plan.stage(id.stage - 1).map(|before| before.name.clone());
-            chosen(before.as_slice(), &kept, stage.latest_inputs)
-        } else {
-            chosen(&stage.inputs, &kept, stage.latest_inputs)
-        };
+        let sources = source_names(&self.plan, stage, id.stage);
+        let mut inputs = chosen(&sources, &kept, stage.latest_inputs);
+        if sources.is_empty() || stage.initial_inputs {
+            let initial = text::cut(values.inputs.trim_end(), INPUT_CHARS);
+            inputs = format!("{initial}\n\n{inputs}").trim().to_owned();
+        }
+        let output = shown(Some(values.output.unwrap_or_else(|| attempt.own_output())));
         Variables {
+            output_path: stage.output_path.clone().unwrap_or_else(|| output.clone()),
+            output,
+            status: attempt.status().display().to_string(),
+            context_file: attempt.context().display().to_string(),
+            context: stage.context.clone(),
+            commands: stage.commands.clone(),
             session: self.plan.name.clone(),
             iteration: id.iteration,
             perspective: stage.perspectives.get(index).cloned().unwrap_or_default(),
-            output: shown(values.output),
             progress: shown(values.progress),
             inputs,
             named_inputs,
@@ -51,11 +55,10 @@ impl Dispatcher<'_, '_> {
     /// The outputs of those earlier stages that the prompt asks for, by name.
     fn outputs_before(&mut self, stage: &StagePlan, number: u32) -> BTreeMap<String, Outputs> {
         let plan = self.plan.clone();
+        let sources = source_names(&plan, stage, number);
         let mut inputs = BTreeMap::new();
         let earlier = (1..number).zip(&plan.stages);
-        for (at, earlier) in
-            earlier.filter(|(at, earlier)| asks_for(&stage.prompt, &stage.inputs, &earlier.name, at + 1 == number))
-        {
+        for (at, earlier) in earlier.filter(|(_, earlier)| asks_for(&stage.prompt, &sources, &earlier.name)) {
             let rows = match self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS) {
                 Ok(rows) => rows,
                 Err(error) => {
@@ -67,9 +70,12 @@ impl Dispatcher<'_, '_> {
             // Report the branch even when its agent printed nothing.
             let missing = KeptOutput { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 };
             let missing = || earlier.parallel.then(|| missing.clone());
+            let named = rows.last().and_then(|row| self.named_output(earlier, row.id)).and_then(KeptOutput::read);
+            let named = named.map(|output| (format!("{} {}", earlier.name, output.file.display()), output));
             let outputs = rows
                 .iter()
                 .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(missing)?)))
+                .chain(named)
                 .collect();
             inputs.insert(earlier.name.clone(), Outputs { left_out, outputs });
         }
@@ -84,15 +90,35 @@ impl Dispatcher<'_, '_> {
     }
 
     fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
-        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer());
+        let attempt = Attempt::at(&self.engine.home, &self.run_id, id);
+        let own = || KeptOutput::read(attempt.own_output()).or_else(|| KeptOutput::read(attempt.answer()));
         self.observers.output(&self.plan, &self.run, id).or_else(own)
+    }
+
+    /// The file that a stage names for its output, if an iteration left it.
+    pub(super) fn named_output(&self, stage: &StagePlan, id: AttemptId) -> Option<PathBuf> {
+        let path = stage.output_path.as_ref()?;
+        let directory = self.workplace(stage, id).inside().ok()?;
+        let file = fs_err::canonicalize(directory.join(path)).ok().filter(|file| file.is_file())?;
+        // A link of the agent's must not lead elsewhere.
+        file.starts_with(fs_err::canonicalize(directory).ok()?).then_some(file)
     }
 }
 
-/// Whether a prompt shows the outputs of an earlier stage; `inputs` are the stages that its own stage names.
-fn asks_for(prompt: &str, inputs: &[String], earlier: &str, is_last_before: bool) -> bool {
-    let is_input = if inputs.is_empty() { is_last_before } else { inputs.iter().any(|name| name == earlier) };
-    (is_input && prompt.contains("${INPUTS}")) || prompt.contains(&format!("${{INPUTS.{earlier}}}"))
+/// The names of the stages whose outputs a stage gets: those it names, else those it waits for.
+pub(crate) fn source_names(plan: &Plan, stage: &StagePlan, number: u32) -> Vec<String> {
+    if !stage.inputs.is_empty() {
+        return stage.inputs.clone();
+    }
+    let before = || if number > 1 { vec![number - 1] } else { Vec::new() };
+    let numbers = stage.needs.clone().unwrap_or_else(before);
+    numbers.into_iter().filter_map(|number| plan.stage(number).map(|stage| stage.name.clone())).collect()
+}
+
+/// Whether a prompt shows the outputs of an earlier stage; `sources` are the stages whose outputs its own stage gets.
+fn asks_for(prompt: &str, sources: &[String], earlier: &str) -> bool {
+    let is_source = sources.iter().any(|name| name == earlier);
+    (is_source && prompt.contains("${INPUTS}")) || prompt.contains(&format!("${{INPUTS.{earlier}}}"))
 }
 
 /// An output and its heading.
@@ -207,15 +233,14 @@ mod tests {
         for (prompt, inputs, expected) in [
             ("Continue.", &[][..], &[][..]),
             ("Continue.", &["plan"], &[]),
-            ("With ${INPUTS}", &[], &["test"]),
+            ("With ${INPUTS}", &["test"], &["test"]),
             ("With ${INPUTS}", &["plan", "build"], &["plan", "build"]),
             ("With ${INPUTS.plan}", &[], &["plan"]),
             ("With ${INPUTS.plan} and ${INPUTS}", &["build"], &["plan", "build"]),
             ("With ${INPUTS.planning}", &[], &[]),
         ] {
             let inputs: Vec<String> = inputs.iter().map(|name| (*name).to_owned()).collect();
-            let read: Vec<&str> =
-                earlier.into_iter().filter(|name| asks_for(prompt, &inputs, name, *name == "test")).collect();
+            let read: Vec<&str> = earlier.into_iter().filter(|name| asks_for(prompt, &inputs, name)).collect();
             assert_eq!(read, expected, "{prompt} {inputs:?}");
         }
     }

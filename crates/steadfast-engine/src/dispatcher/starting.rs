@@ -2,7 +2,7 @@
 //! may take git minutes, and starts the supervisor, so that requests to stop and limits are seen meanwhile. The attempt
 //! is saved before: an engine that finds it not started abandons it, and a supervisor that comes late starts nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,9 +11,11 @@ use steadfast_model::clock;
 use steadfast_model::run::{AttemptId, FailureKind, Outcome, StagePlan, machine, template};
 use steadfast_system::paths;
 
+use super::context::ContextFile;
 use super::threads::AttemptThread;
 use super::{Dispatcher, cannot_start, without_agent};
 use crate::agent::{self, AgentCall};
+use crate::attempt;
 use crate::process::Cancel;
 use crate::worktree::{Worktree, WorktreeError};
 use crate::{crash, outage};
@@ -34,6 +36,10 @@ impl Workplace {
         worktree.enter(cancel)
     }
 
+    pub(super) fn project(&self) -> &Path {
+        &self.project
+    }
+
     /// The directory that was worked in, whether or not it still exists.
     pub(super) fn inside(&self) -> Result<PathBuf, WorktreeError> {
         self.worktree.as_ref().map_or_else(|| Ok(self.project.clone()), Worktree::inside)
@@ -52,6 +58,7 @@ impl Workplace {
 /// What an attempt is started with once its workplace exists.
 pub(super) struct Launch {
     prompt: String,
+    context: Option<ContextFile>,
     /// When the run's time is over.
     deadline: Option<Instant>,
     ordinal: u32,
@@ -91,6 +98,7 @@ impl Dispatcher<'_, '_> {
         let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
             prompt: rendered.text,
+            context: self.context_file(stage, id, &attempt, &variables),
             deadline: left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left))),
             ordinal: crash::ordinal(attempt.directory()),
         };
@@ -101,7 +109,7 @@ impl Dispatcher<'_, '_> {
 
 impl AttemptThread {
     /// Starts the supervisor of the attempt; otherwise returns the outcome.
-    pub(super) fn start(&self, launch: &Launch) -> Result<Child, Box<Outcome>> {
+    pub(super) fn start(&self, launch: Launch) -> Result<Child, Box<Outcome>> {
         let failed = |error: std::io::Error| Box::new(cannot_start(format!("cannot start the attempt: {error}")));
         let directory = match self.workplace.enter(&self.stopping) {
             Ok(directory) if !self.stopping.is_cancelled() => directory,
@@ -119,13 +127,16 @@ impl AttemptThread {
             iteration: self.id.iteration,
             prompt: &launch.prompt,
             asks_for_result: true,
-            wants_vote: self.stage.completion.needs_vote() && self.stage.judge.is_none(),
+            says_result: agent::says_result(&self.stage.prompt),
+            wants_vote: self.stage.completion.needs_vote(),
             promises: &promises,
             directory: &directory,
             attempt: &self.attempt,
             config: &self.engine.config.agents,
         };
-        let invoked = agent::invocation(&call).map_err(|error| Box::new(cannot_start(error.to_string())))?;
+        let mut invoked = agent::invocation(&call).map_err(|error| Box::new(cannot_start(error.to_string())))?;
+        let context = launch.context.map(|context| context.text_for(self.workplace.project(), &directory));
+        invoked.files.extend(context.map(|text| (attempt::CONTEXT, text)));
         let left = launch.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.unwrap_or(Duration::MAX).min(limit_of(&self.stage));
         let prepare = || invoked.prepare(&call, limit, self.engine.grace, launch.ordinal);

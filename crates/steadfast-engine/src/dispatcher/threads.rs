@@ -57,7 +57,7 @@ impl Dispatcher<'_, '_> {
             sender: self.sender.clone(),
         };
         std::thread::spawn(move || {
-            let started = launch.map(|launch| thread.start(&launch)).transpose();
+            let started = launch.map(|launch| thread.start(launch)).transpose();
             let outcome = started.map_or_else(|outcome| outcome, |supervisor| Box::new(thread.outcome(supervisor)));
             thread.send(EngineMessage::Ended { id, outcome });
         });
@@ -199,6 +199,7 @@ impl AttemptThread {
         let tree = directory.as_deref().map(|directory| ProgressTree { directory, progress, before });
         let report = agent::report(&EndedAttempt {
             agent: &self.stage.agent,
+            votes: self.stage.completion.needs_vote(),
             markers: &self.stage.output_parse,
             attempt: &self.attempt,
             exit: exit.as_ref(),

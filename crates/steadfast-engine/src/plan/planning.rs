@@ -3,13 +3,13 @@
 
 use steadfast_model::clock::Millis;
 use steadfast_model::limit::{Axis, Limits};
-use steadfast_model::run::{AgentPlan, Rule, RunKind, RunLimits, StagePlan};
+use steadfast_model::run::{AgentPlan, Rule, RunKind, RunLimits, StagePlan, template};
 
 use super::Overrides;
 use super::agents::AgentDef;
 use super::fault::Location;
-use super::keys::{Inherit as _, Setting, Value, count, count_or_zero, keys, text};
-use super::rules::Resolver;
+use super::keys::{Inherit as _, LocatedText, Setting, Value, count, count_or_zero, keys, text};
+use super::rules::{Resolver, is_inside_project};
 use super::stage::{Runs, StageDef};
 
 pub const LOOP_RUNS: u32 = 25;
@@ -77,11 +77,32 @@ pub(super) fn plan_stage(mut def: StageDef, context: StageContext<'_>, flags: &O
         output_parse: def.output_parse.unwrap_or_default(),
         inputs: context.inputs,
         judge: def.judge.on().map(|judge| judge.into_plan(at)),
+        context: flags.context.clone().or(def.context).unwrap_or_default(),
+        commands: def.commands.0,
+        output_path: def.output_path.and_then(|path| output_path(&path, context.run)),
         ..StagePlan::new(context.name, completion, runs)
     };
-    let stage = check_parallel(stage, at);
+    let mut stage = check_parallel(stage, at);
+    if let Some(most) = def.guardrails.and_then(|guardrails| guardrails.max_runtime_ms).filter(|most| *most > 0)
+        && stage.limits.get(Axis::Hours).is_none()
+    {
+        stage.limits.set(Axis::Hours, Some(most));
+    }
     check_effect(&stage, at);
     stage
+}
+
+/// The file that a stage names for its output, in the directory where it works.
+fn output_path((path, at): &LocatedText, run: &str) -> Option<String> {
+    let rendered = template::render_name(path.trim(), run);
+    for name in rendered.unknown {
+        let fix = "use `${SESSION}`, or write it out";
+        at.warning(format!("`${{{name}}}` has no value here: it stays as it is"), fix);
+    }
+    if !is_inside_project(&rendered.text) {
+        return at.refuse("the output has to be in the project", "name a file such as `output_path: docs/ideas.md`");
+    }
+    Some(rendered.text)
 }
 
 /// All iterations of a parallel stage run, each on its own, so its rule is never tested.

@@ -256,7 +256,7 @@ impl Resolver<'_> {
     }
 }
 
-fn is_inside_project(path: &str) -> bool {
+pub(super) fn is_inside_project(path: &str) -> bool {
     use std::path::Component;
     let mut components = std::path::Path::new(path).components();
     !path.is_empty() && components.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))

@@ -72,7 +72,8 @@ fn new_place(context: &RunContext, user: bool) -> (PathBuf, scaffold::Readers) {
 fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     runs::check_commands(&how.verify)?;
     let limits = how.limits.budget("", clock::now())?.limits;
-    Ok(Overrides { max, limits, verify: how.verify.clone(), ..runs::agent_overrides(&how.agent)? })
+    let (verify, context) = (how.verify.clone(), how.context.clone());
+    Ok(Overrides { max, limits, verify, context, ..runs::agent_overrides(&how.agent)? })
 }
 
 /// Starts the run of a plan that was made from the definition `what`.
@@ -81,10 +82,12 @@ fn start_planned(context: &RunContext, planned: Result<Planned, PlanError>, what
     if !how.dry_run {
         runs::require_trust(context, &planned, how.trust)?;
     }
+    let input_files = runs::input_files(context, &planned.inputs, &how.input)?;
     let new = NewRun {
         run_id: uuid::Uuid::new_v4().to_string(),
+        inputs: runs::inputs_text(&planned.plan, &input_files)?,
+        input_files,
         planned,
-        inputs: runs::inputs_text(&how.input)?,
         worktree: how.worktree,
         how: match (how.tmux, how.agent.detach) {
             (true, _) => How::Tmux,

@@ -34,7 +34,7 @@ use crate::error::{CliError, code};
 use crate::output::{self, CommandResult};
 
 pub(super) use background::restart;
-pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
+pub(super) use starting::{How, NewRun, agent_overrides, check_commands, input_files, inputs_text, start};
 pub(super) use trust::require_trust;
 pub(super) use view::{faults_json, format_faults};
 
