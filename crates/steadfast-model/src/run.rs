@@ -64,7 +64,7 @@ pub struct Run {
     pub reason: Option<String>,
     pub started_at_ms: Millis,
     pub completed_at_ms: Option<Millis>,
-    /// The current stage, from 1.
+    /// The first stage that is not over, from 1; at the end, the stage that ended the run, or the last one.
     pub stage: u32,
     pub stages: Vec<StageState>,
     /// Stored under an older name.
@@ -100,6 +100,11 @@ pub struct Run {
     /// An attempt since then did not report its tokens: a limit on tokens cannot hold.
     #[serde(default)]
     pub tokens_unknown_now: bool,
+    /// The most that one attempt used so far.
+    #[serde(default)]
+    pub most_tokens: i64,
+    #[serde(default)]
+    pub most_cost_micros: i64,
     /// The stage that ended the run: its gate did not hold, a limit of it was reached, or it failed.
     #[serde(default)]
     pub ended_by: Option<u32>,
@@ -136,6 +141,12 @@ pub struct StageState {
     pub tokens: i64,
     #[serde(default)]
     pub cost_micros: i64,
+    /// How long it was over before it was reopened. Its time limit does not count this.
+    #[serde(default)]
+    pub closed_ms: Millis,
+    /// Iterations of a parallel stage that failed for good.
+    #[serde(default)]
+    pub given_up: u32,
     /// It ended with the run, and not by its own rule. Resuming the run continues it.
     #[serde(default)]
     pub cut_off: bool,
@@ -167,6 +178,13 @@ pub enum StageStatus {
     Failed,
     /// Its condition did not hold.
     Skipped,
+}
+
+impl StageStatus {
+    /// Whether nothing of the stage is left to do.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Skipped)
+    }
 }
 
 /// An iteration that has started and is not committed.

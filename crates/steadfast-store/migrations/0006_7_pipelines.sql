@@ -19,7 +19,7 @@ CREATE TABLE run_notes (
   stage       INTEGER,
   iteration   INTEGER
 );
-CREATE INDEX run_notes_by_run ON run_notes(run_id);
+CREATE INDEX idx_run_notes_run ON run_notes(run_id);
 
 -- Runs to start later, once or again and again. `arguments_json` is the command line, without the program.
 CREATE TABLE appointments (
@@ -36,7 +36,7 @@ CREATE TABLE appointments (
   last_error     TEXT,
   claimed_at_ms  INTEGER
 ) WITHOUT ROWID;
-CREATE INDEX appointments_by_time ON appointments(next_at_ms) WHERE next_at_ms IS NOT NULL;
+CREATE INDEX idx_appointments_time ON appointments(next_at_ms) WHERE next_at_ms IS NOT NULL;
 
 ALTER TABLE run_attempts ADD COLUMN tokens_unknown INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run_iterations ADD COLUMN tokens_unknown INTEGER NOT NULL DEFAULT 0;

@@ -163,10 +163,18 @@ impl Db<'_> {
             Record::Reopened => {
                 // Drop a stop request that came too late for the previous end.
                 self.request_stop(run_id, None)?;
-                self.put_stage(run_id, run, run.stage)
+                self.put_stages(run_id, run)
             }
-            Record::Finished { .. } => self.request_stop(run_id, None).map(|_| ()),
+            Record::Finished { .. } => {
+                self.request_stop(run_id, None)?;
+                self.put_stages(run_id, run)
+            }
         }
+    }
+
+    /// The end of a run and its reopening change several stages.
+    fn put_stages(self, run_id: &str, run: &Run) -> Result<(), StoreError> {
+        (1..).zip(&run.stages).try_for_each(|(number, _)| self.put_stage(run_id, run, number))
     }
 
     fn put_stage(self, run_id: &str, run: &Run, number: u32) -> Result<(), StoreError> {

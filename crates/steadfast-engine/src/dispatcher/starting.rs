@@ -95,7 +95,8 @@ impl Dispatcher<'_, '_> {
         let create = || paths::create_private_dir(attempt.directory());
         outage::wait_for_room(|| self.pending.any(), |message| self.observers.note(message), create)
             .map_err(|error| error.to_string())?;
-        let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
+        let left = machine::attempt_time_left(&plan, &self.run, id.stage, clock::now())
+            .and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
             prompt: rendered.text,
             context: self.context_file(stage, id, &attempt, &variables),

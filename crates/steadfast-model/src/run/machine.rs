@@ -6,15 +6,16 @@ mod advance;
 mod attempt;
 mod decide;
 mod reopen;
+mod stages;
 
 use super::{
     Act, ActiveAttempt, AttemptId, Phase, Plan, Record, Run, RunEvent, RunReason, RunStatus, StagePlan, StageState,
-    Step, Stopping, Wait, WaitReason,
+    StageStatus, Step, Stopping, Wait, WaitReason,
 };
 use crate::clock::Millis;
-use crate::limit::{Axis, SharedSpend, Used};
+use crate::limit::{Axis, Limits, SharedSpend, Used};
 
-pub use reopen::{ReopenError, orphaned, reopen};
+pub use reopen::{ReopenError, orphaned, reopen, stages_left};
 
 /// A new run; [`RunEvent::Started`] starts it.
 pub fn begin(plan: &Plan, now: Millis) -> Run {
@@ -23,7 +24,7 @@ pub fn begin(plan: &Plan, now: Millis) -> Run {
 }
 
 pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
-    let waited_for = run.wait.clone();
+    let woken_before = next_wake(plan, &run, now);
     let asks_for_wake = matches!(event, RunEvent::Started | RunEvent::Woke);
     let mut machine = Machine::new(plan, run, now);
     match event {
@@ -32,7 +33,8 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
         RunEvent::Started => machine.started(),
         RunEvent::Ended { id, outcome } => machine.ended(id, outcome),
         RunEvent::Checked { id, facts } => machine.checked(id, &facts),
-        RunEvent::Decided { .. } | RunEvent::Answered { .. } => {}
+        RunEvent::Decided { stage, holds, detail } => machine.decided(stage, holds, &detail),
+        RunEvent::Answered { stage, approved, note } => machine.answered(stage, approved, note),
         RunEvent::Woke => machine.advance(),
         RunEvent::StopRequested(stopping) => machine.stop_requested(stopping),
         RunEvent::CapReached => machine.run.capped = true,
@@ -40,29 +42,70 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
         RunEvent::Using { tokens, cost_micros } => machine.using(tokens, cost_micros),
     }
     machine.run.wait = machine.soonest_wait();
-    if let Some(wait) = &machine.run.wait
-        && (asks_for_wake || machine.run.wait != waited_for)
+    if let Some(at) = next_wake(plan, &machine.run, now)
+        && (asks_for_wake || woken_before != Some(at))
     {
-        // Wake at the wall-clock limit at the latest: the run ends there.
-        let left = time_left(plan, &machine.run, now).unwrap_or(Millis::MAX);
-        let at = wait.until_ms.min(now.saturating_add(left));
         machine.acts.push(Act::WakeAt(at));
     }
     machine.into_step()
 }
 
+/// When something happens if no event comes before: a wait is over, or a limit on time is reached meanwhile.
+fn next_wake(plan: &Plan, run: &Run, now: Millis) -> Option<Millis> {
+    let is_asking = run.stages.iter().any(|stage| stage.status == StageStatus::AwaitingApproval);
+    if run.status != RunStatus::Running || (run.wait.is_none() && !is_asking) {
+        return None;
+    }
+    let limits = stages_in(run, StageStatus::Running).into_iter().map(|stage| attempt_time_left(plan, run, stage, now));
+    let limit = limits.chain([time_left(plan, run, now)]).flatten().min().map(|left| now.saturating_add(left));
+    run.wait.as_ref().map(|wait| wait.until_ms).into_iter().chain(limit).min()
+}
+
+/// The numbers of the stages with this status.
+fn stages_in(run: &Run, status: StageStatus) -> Vec<u32> {
+    let stages = (1..).zip(&run.stages);
+    stages.filter(|(_, stage)| stage.status == status).map(|(number, _)| number).collect()
+}
+
 /// The limit that the run has reached.
 pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<RunReason> {
-    let unknown = is_cost_unknown(plan, run).then_some(RunReason::BudgetUsd);
-    plan.limits.limits.reached(&used(run, now)).map(RunReason::from).or(unknown)
+    plan.limits.limits.reached(&used(run, now)).map(RunReason::from).or_else(|| unknown_spend(&plan.limits.limits, run))
 }
 
-/// Whether the run's limit on money cannot hold, because what an attempt cost is not known.
-fn is_cost_unknown(plan: &Plan, run: &Run) -> bool {
-    run.cost_unknown_now && plan.limits.limits.get(Axis::Usd).is_some()
+/// The limit that cannot hold, because an attempt did not report what it used.
+fn unknown_spend(limits: &Limits, run: &Run) -> Option<RunReason> {
+    let usd = (Axis::Usd, run.cost_unknown_now);
+    let tokens = (Axis::Tokens, run.tokens_unknown_now);
+    let is_void = |(axis, is_unknown): &(Axis, bool)| *is_unknown && limits.get(*axis).is_some();
+    [usd, tokens].into_iter().find(is_void).map(|(axis, _)| RunReason::from(axis))
 }
 
-/// The time left until the wall-clock limit or the deadline. An attempt gets no more than that.
+/// The limit of its own that a stage has reached.
+fn stage_limit_reached(plan: &Plan, run: &Run, stage: u32, now: Millis) -> Option<RunReason> {
+    let (limits, state) = (&plan.stage(stage)?.limits, run.stage_state(stage)?);
+    let used = Used {
+        tokens: state.tokens,
+        cost_micros: state.cost_micros,
+        time_ms: stage_open_for(state, now),
+        now_ms: now,
+        ..Used::default()
+    };
+    limits.reached(&used).map(RunReason::from).or_else(|| unknown_spend(limits, run))
+}
+
+fn stage_open_for(state: &StageState, now: Millis) -> Millis {
+    let since = state.started_at_ms.unwrap_or(now);
+    now.saturating_sub(since).saturating_sub(state.closed_ms).max(0)
+}
+
+/// The time that an attempt of a stage may take: until a limit of the run or of its stage. `None` without such a limit.
+pub fn attempt_time_left(plan: &Plan, run: &Run, stage: u32, now: Millis) -> Option<Millis> {
+    let hours = plan.stage(stage).and_then(|stage| stage.limits.get(Axis::Hours));
+    let of_stage = hours.zip(run.stage_state(stage)).map(|(most, state)| most - stage_open_for(state, now));
+    of_stage.map(|left| left.max(0)).into_iter().chain(time_left(plan, run, now)).min()
+}
+
+/// The time left until the wall-clock limit or the deadline of the run.
 pub fn time_left(plan: &Plan, run: &Run, now: Millis) -> Option<Millis> {
     let limits = &plan.limits.limits;
     let hours = limits.get(Axis::Hours).map(|most| most.saturating_sub(open_for(run, now)));
@@ -129,12 +172,8 @@ impl<'a> Machine<'a> {
         Step { run: self.run, records: self.records, acts: self.acts }
     }
 
-    fn stage_plan(&self) -> Option<&'a StagePlan> {
-        self.plan.stage(self.run.stage)
-    }
-
-    fn stage_state_mut(&mut self) -> Option<&mut StageState> {
-        self.run.stages.get_mut(index(self.run.stage)?)
+    fn state_mut(&mut self, stage: u32) -> Option<&mut StageState> {
+        self.run.stages.get_mut(index(stage)?)
     }
 
     fn active_mut(&mut self, id: AttemptId) -> Option<&mut ActiveAttempt> {
@@ -144,12 +183,13 @@ impl<'a> Machine<'a> {
     /// A new engine drives the run, so actions that the last one may not have done are repeated.
     fn started(&mut self) {
         let unanswered: Vec<AttemptId> = self.run.active.iter().map(|attempt| attempt.id).collect();
+        self.acts.extend(stages_in(&self.run, StageStatus::Deciding).into_iter().map(Act::Decide));
         self.advance();
         for id in unanswered {
             let Some(attempt) = self.run.active.iter().find(|attempt| attempt.id == id) else { continue };
             let checks = match &attempt.phase {
-                Phase::CheckingBefore => self.checks_before(),
-                Phase::Checking(success) => self.checks_after(success),
+                Phase::CheckingBefore => self.checks_before(id.stage),
+                Phase::Checking(success) => self.checks_after(id.stage, success),
                 Phase::Running | Phase::Resting => continue,
             };
             self.acts.push(Act::Check { id, checks });
@@ -216,15 +256,16 @@ impl<'a> Machine<'a> {
         self.run.stopping.get_or_insert_with(|| Stopping { status, reason: reason.into() });
     }
 
-    /// The next wake-up. The delay between iterations belongs to the run, other waits belong to attempts.
+    /// The wait that is over first. The delay between iterations belongs to a stage, other waits belong to attempts.
     fn soonest_wait(&self) -> Option<Wait> {
         if self.run.status != RunStatus::Running {
             return None;
         }
-        let rests = self.run.active.iter().filter_map(|attempt| attempt.wait.as_ref());
-        let soonest = rests.min_by_key(|wait| wait.until_ms).cloned();
-        let delay = || self.run.wait.clone().filter(|wait| wait.why == WaitReason::Delay);
-        soonest.or_else(|| delay().filter(|_| self.run.active.is_empty()))
+        let rests = self.run.active.iter().filter_map(|attempt| attempt.wait.clone());
+        let delays = stages_in(&self.run, StageStatus::Running).into_iter().filter(|stage| self.active_in(*stage) == 0);
+        let delays = delays.filter_map(|stage| self.run.stage_state(stage)?.delay_until_ms);
+        let delays = delays.map(|until_ms| Wait { until_ms, why: WaitReason::Delay });
+        rests.chain(delays).min_by_key(|wait| wait.until_ms)
     }
 }
 

@@ -85,6 +85,13 @@ pub enum Outcome {
     Failed(Failure),
 }
 
+impl Success {
+    /// Whether the agent asks for the end of the stage.
+    pub fn says_stop(&self) -> bool {
+        self.result.decision == Some(AgentDecision::Stop)
+    }
+}
+
 impl Outcome {
     pub fn usage(&self) -> &AttemptUsage {
         match self {

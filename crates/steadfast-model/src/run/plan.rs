@@ -193,6 +193,12 @@ impl StagePlan {
         in_lane.unwrap_or(&self.name)
     }
 
+    /// Everybody who may work in this stage: its agents and its judge.
+    pub fn all_agents(&self) -> impl Iterator<Item = &AgentPlan> {
+        let own = if self.agents.is_empty() { std::slice::from_ref(&self.agent) } else { &self.agents };
+        own.iter().chain(&self.judge)
+    }
+
     /// A stage with the defaults: Claude Code, one iteration after the other, without a delay.
     pub fn new(name: impl Into<String>, completion: Rule, runs: u32) -> Self {
         let name = name.into();

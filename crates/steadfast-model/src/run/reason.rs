@@ -95,9 +95,10 @@ impl Run {
         RunReason::parse(self.reason.as_deref()?)
     }
 
-    /// Whether a limit or the maximum ended the run before its completion rule held.
+    /// Whether a limit, the maximum or a gate that did not hold ended the run before its completion rule held.
     pub fn is_limited(&self) -> bool {
-        self.status == RunStatus::Completed && self.end_reason().and_then(RunReason::axis).is_some()
+        let is_limit = || self.end_reason().and_then(RunReason::axis).is_some();
+        self.status == RunStatus::Completed && (self.ended_by.is_some() || is_limit())
     }
 }
 

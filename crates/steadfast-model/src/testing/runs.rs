@@ -4,8 +4,9 @@ use crate::clock::Millis;
 use crate::reading::Tokens;
 use crate::run::machine::{begin, reopen, step};
 use crate::run::{
-    Act, AgentKind, AgentPlan, AgentResult, AttemptId, AttemptUsage, Check, Checked, Failure, FailureKind, Outcome,
-    Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, Step, Stopping, Success,
+    Act, AgentDecision, AgentKind, AgentPlan, AgentResult, AttemptId, AttemptUsage, Check, Checked, Failure,
+    FailureKind, Outcome, Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan,
+    Step, Stopping, Success,
 };
 use crate::testing::START;
 
@@ -168,6 +169,12 @@ impl Drive {
         let result = AgentResult { plateau: Some(plateau), ..AgentResult::default() };
         let success = Success { result, ..success(&format!("footprint {}", self.successes)) };
         self.ended(attempt, Outcome::Succeeded(Box::new(success)))
+    }
+
+    /// Came through and says that nothing is left to do.
+    pub fn stops(&mut self, attempt: &str) -> Vec<String> {
+        let result = AgentResult { decision: Some(AgentDecision::Stop), ..AgentResult::default() };
+        self.ended(attempt, Outcome::Succeeded(Box::new(Success { result, ..success("stop") })))
     }
 
     pub fn fails(&mut self, attempt: &str, kind: FailureKind) -> Vec<String> {

@@ -1,31 +1,42 @@
 //! What starts next. Every event ends here, so agents start in one place and runs end in one place: limits first, then
 //! waits that are over, then new iterations while there is room.
 
-use super::{Machine, RunReason, RunStatus, is_cost_unknown, limit_reached};
-use crate::run::{Act, ActiveAttempt, AttemptId, Phase, Record, StagePlan, StageStatus, Undecided, WaitReason};
+use super::{Machine, RunReason, RunStatus, limit_reached, stage_limit_reached, stages_in, unknown_spend};
+use crate::run::{Act, ActiveAttempt, AttemptId, Phase, Record, StagePlan, StageStatus, Undecided};
 
 impl Machine<'_> {
     pub(super) fn advance(&mut self) {
-        // Each round but the last ends a stage, or commits an attempt that an earlier stop left undecided.
+        // Each round but the last opens or ends a stage, or commits an attempt that an earlier stop left undecided.
         while self.run.status == RunStatus::Running {
             if let Some(reason) = limit_reached(self.plan, &self.run, self.now) {
-                let unknown = reason == RunReason::BudgetUsd && is_cost_unknown(self.plan, &self.run);
-                let detail = if unknown { "an attempt did not report what it cost" } else { "" };
+                let is_unknown = unknown_spend(&self.plan.limits.limits, &self.run) == Some(reason);
+                let detail = if is_unknown { "an attempt did not report what it used" } else { "" };
                 self.wind_down(RunStatus::Completed, reason.with_detail(detail));
             }
             if self.run.stopping.is_some() {
                 self.end_when_idle();
                 return;
             }
-            let Some(plan) = self.stage_plan() else {
-                self.finish(RunStatus::Completed, RunReason::Completed.into());
-                return;
-            };
-            self.begin_stage();
-            if !self.continue_stage(plan) {
+            if self.run.stages.is_empty() {
+                self.finish_all();
                 return;
             }
+            self.open_stages();
+            if self.continue_stages() {
+                continue;
+            }
+            if !self.is_stuck() {
+                return;
+            }
+            let reason = RunReason::Condition.with_detail("the stages that are left need each other");
+            self.wind_down(RunStatus::Failed, reason);
         }
+    }
+
+    /// Whether nothing is under way and nothing will begin, which only a plan with a cycle makes possible.
+    fn is_stuck(&self) -> bool {
+        let waits = |status: StageStatus| status == StageStatus::Pending || status.is_over();
+        self.run.active.is_empty() && self.run.stages.iter().all(|state| waits(state.status))
     }
 
     /// Starts nothing new. Running attempts and tests may end; waiting attempts are left for a later run.
@@ -40,42 +51,55 @@ impl Machine<'_> {
             return;
         }
         let Some(stopping) = self.run.stopping.clone() else { return };
-        let is_open = self.run.stage_state(self.run.stage).is_some_and(|stage| stage.status == StageStatus::Running);
-        if is_open {
-            let completed = stopping.status == RunStatus::Completed;
-            let status = if completed { StageStatus::Completed } else { StageStatus::Failed };
-            self.close_stage(status, stopping.reason.clone());
+        let completed = stopping.status == RunStatus::Completed;
+        let status = if completed { StageStatus::Completed } else { StageStatus::Failed };
+        for stage in stages_in(&self.run, StageStatus::Running) {
+            self.cut_off(stage, status, stopping.reason.clone());
+        }
+        // Conditions are tested again and people are asked again when the run is resumed.
+        for opening in [StageStatus::Deciding, StageStatus::AwaitingApproval] {
+            for stage in stages_in(&self.run, opening) {
+                self.set_status(stage, StageStatus::Pending);
+            }
         }
         self.finish(stopping.status, stopping.reason);
     }
 
-    fn begin_stage(&mut self) {
-        let (stage, now) = (self.run.stage, self.now);
-        if let Some(state) = self.stage_state_mut().filter(|state| state.status == StageStatus::Pending) {
-            state.status = StageStatus::Running;
-            state.started_at_ms = Some(now);
-            self.records.push(Record::StageStarted { stage });
+    /// Returns whether to repeat, because a stage ended or may have ended.
+    fn continue_stages(&mut self) -> bool {
+        let mut is_changed = false;
+        for stage in stages_in(&self.run, StageStatus::Running) {
+            let Some(plan) = self.plan.stage(stage) else { continue };
+            is_changed |= self.continue_stage(stage, plan);
+            if self.run.stopping.is_some() || self.run.status != RunStatus::Running {
+                return true;
+            }
         }
+        is_changed
     }
 
-    /// Returns whether to repeat, because the stage may have ended.
-    fn continue_stage(&mut self, plan: &StagePlan) -> bool {
-        let delay = self.run.wait.as_ref().filter(|wait| wait.why == WaitReason::Delay);
-        if self.run.active.is_empty() && delay.is_some_and(|wait| wait.until_ms > self.now) {
+    fn continue_stage(&mut self, stage: u32, plan: &StagePlan) -> bool {
+        let now = self.now;
+        let is_idle = !self.is_active(stage);
+        let Some(state) = self.state_mut(stage) else { return false };
+        if is_idle && state.delay_until_ms.is_some_and(|until| until > now) {
             return false;
         }
-        self.run.wait = None;
-        if self.decide_undecided() {
+        state.delay_until_ms = None;
+        if self.decide_undecided(stage) {
             return true;
         }
-        self.retry_due();
-        if self.run.active.is_empty() && self.end_if_settled(plan, &[], &[]) {
+        if let Some(reason) = stage_limit_reached(self.plan, &self.run, stage, now) {
+            return self.end_at_limit(stage, reason);
+        }
+        self.retry_due(stage);
+        if !self.is_active(stage) && self.end_if_settled(stage, plan, &[], &[]) {
             return true;
         }
-        let room = if plan.parallel { self.plan.limits.parallel.max(1) } else { 1 };
-        while self.active_count() < room {
-            let Some(last) = self.next_iteration(plan) else { break };
-            let checks = if plan.check_before && !plan.parallel { self.checks_before() } else { Vec::new() };
+        let of_stage = if plan.parallel { self.most_at_once() } else { 1 };
+        while self.active_in(stage) < of_stage && self.active_count() < self.most_at_once() {
+            let Some(last) = self.next_iteration(stage, plan) else { break };
+            let checks = if plan.check_before && !plan.parallel { self.checks_before(stage) } else { Vec::new() };
             if checks.is_empty() {
                 self.start_after(&ActiveAttempt::new(last, Phase::Running));
             } else {
@@ -86,13 +110,34 @@ impl Machine<'_> {
         false
     }
 
+    /// How many agents may run at once.
+    fn most_at_once(&self) -> u32 {
+        self.plan.limits.parallel.max(1)
+    }
+
+    /// A stage at a limit of its own starts nothing more, and ends when its last attempt has ended.
+    fn end_at_limit(&mut self, stage: u32, reason: RunReason) -> bool {
+        let rests = |attempt: &&ActiveAttempt| {
+            attempt.id.stage == stage && matches!(attempt.phase, Phase::Resting | Phase::CheckingBefore)
+        };
+        let resting: Vec<AttemptId> = self.run.active.iter().filter(rests).map(|attempt| attempt.id).collect();
+        for id in resting {
+            self.leave(id);
+        }
+        let is_over = !self.is_active(stage);
+        if is_over {
+            self.end_unheld(stage, reason);
+        }
+        is_over
+    }
+
     /// Tests the rules of attempts that succeeded while the run was being stopped. Returns whether one of them needed no
     /// test and was committed.
-    fn decide_undecided(&mut self) -> bool {
-        let undecided = self.stage_state_mut().map(|stage| std::mem::take(&mut stage.undecided)).unwrap_or_default();
+    fn decide_undecided(&mut self, stage: u32) -> bool {
+        let undecided = self.state_mut(stage).map(|state| std::mem::take(&mut state.undecided)).unwrap_or_default();
         let mut committed = false;
         for Undecided { id, success } in undecided {
-            let checks = self.checks_after(&success);
+            let checks = self.checks_after(stage, &success);
             if checks.is_empty() {
                 self.commit(id, success, &[]);
                 committed = true;
@@ -104,10 +149,11 @@ impl Machine<'_> {
         committed
     }
 
-    fn retry_due(&mut self) {
+    fn retry_due(&mut self, stage: u32) {
         let now = self.now;
         let is_due = |attempt: &ActiveAttempt| {
-            attempt.phase == Phase::Resting && attempt.wait.as_ref().is_none_or(|wait| wait.until_ms <= now)
+            let is_rested = attempt.wait.as_ref().is_none_or(|wait| wait.until_ms <= now);
+            attempt.id.stage == stage && attempt.phase == Phase::Resting && is_rested
         };
         let (due, others): (Vec<ActiveAttempt>, Vec<ActiveAttempt>) =
             std::mem::take(&mut self.run.active).into_iter().partition(is_due);
@@ -118,13 +164,14 @@ impl Machine<'_> {
     }
 
     /// The next iteration, with the number of its last attempt; an iteration that was left comes first.
-    fn next_iteration(&mut self, plan: &StagePlan) -> Option<AttemptId> {
-        let (stage, active, width) = (self.run.stage, self.active_count(), self.width(plan));
-        let begun = self.stage_state_mut()?;
+    fn next_iteration(&mut self, stage: u32, plan: &StagePlan) -> Option<AttemptId> {
+        let (active, width) = (self.active_in(stage), self.width(stage, plan));
+        let begun = self.state_mut(stage)?;
         if !begun.left.is_empty() {
             return Some(begun.left.remove(0));
         }
-        let iteration = begun.iterations.saturating_add(active).saturating_add(1);
+        let done = begun.iterations.saturating_add(begun.given_up);
+        let iteration = done.saturating_add(active).saturating_add(1);
         (!plan.parallel || iteration <= width).then_some(AttemptId { stage, iteration, attempt: 0 })
     }
 
@@ -132,9 +179,18 @@ impl Machine<'_> {
         u32::try_from(self.run.active.len()).unwrap_or(u32::MAX)
     }
 
+    /// How many attempts of a stage are active.
+    pub(super) fn active_in(&self, stage: u32) -> u32 {
+        let count = self.run.active.iter().filter(|attempt| attempt.id.stage == stage).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
     /// Starts the agent after its rule was tested and did not hold, unless a limit was reached meanwhile.
     pub(super) fn start_checked(&mut self, last: AttemptId) {
-        if self.run.stopping.is_some() || limit_reached(self.plan, &self.run, self.now).is_some() {
+        let is_at_limit = limit_reached(self.plan, &self.run, self.now)
+            .or_else(|| stage_limit_reached(self.plan, &self.run, last.stage, self.now))
+            .is_some();
+        if self.run.stopping.is_some() || is_at_limit {
             self.leave(last);
         } else {
             self.start_after(&ActiveAttempt::new(last, Phase::Running));

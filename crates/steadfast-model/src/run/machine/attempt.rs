@@ -1,11 +1,11 @@
 //! The end of an attempt, and what follows: a commit, another attempt now or later, or the end of the run.
 
-use super::{Machine, RunStatus, time_left};
+use super::{Machine, attempt_time_left};
 use crate::clock::{HOUR, Millis};
 use crate::reading::FARTHEST_RESET;
 use crate::run::{
-    Act, ActiveAttempt, AgentDecision, AttemptId, Failure, FailureKind, Outcome, Phase, Record, RunReason, Success,
-    Undecided, Wait, WaitReason,
+    Act, ActiveAttempt, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Record,
+    RunReason, StagePlan, Success, Then, Undecided, Wait, WaitReason,
 };
 
 const MINUTE: Millis = 60_000;
@@ -18,12 +18,8 @@ impl Machine<'_> {
         if !self.run.active.iter().any(|attempt| attempt.id == id && attempt.phase == Phase::Running) {
             return;
         }
-        let outcome = self.reviewed(outcome);
-        let usage = outcome.usage();
-        self.run.tokens = self.run.tokens.saturating_add(usage.tokens.charged().max(0));
-        self.run.cost_micros = self.run.cost_micros.saturating_add(usage.cost_micros.max(0));
-        self.run.cost_unknown |= usage.cost_unknown;
-        self.run.cost_unknown_now |= usage.cost_unknown;
+        let outcome = self.reviewed(id.stage, outcome);
+        self.charge(id.stage, outcome.usage());
         self.records.push(Record::AttemptEnded { id, outcome: outcome.clone() });
         match outcome {
             Outcome::Succeeded(success) => self.succeeded(id, success),
@@ -32,14 +28,30 @@ impl Machine<'_> {
         self.advance();
     }
 
+    fn charge(&mut self, stage: u32, usage: &AttemptUsage) {
+        let (tokens, cost_micros) = (usage.tokens.charged().max(0), usage.cost_micros.max(0));
+        let run = &mut self.run;
+        run.tokens = run.tokens.saturating_add(tokens);
+        run.cost_micros = run.cost_micros.saturating_add(cost_micros);
+        run.most_tokens = run.most_tokens.max(tokens);
+        run.most_cost_micros = run.most_cost_micros.max(cost_micros);
+        run.cost_unknown |= usage.cost_unknown;
+        run.cost_unknown_now |= usage.cost_unknown;
+        run.tokens_unknown_now |= usage.tokens_unknown;
+        if let Some(state) = self.state_mut(stage) {
+            state.tokens = state.tokens.saturating_add(tokens);
+            state.cost_micros = state.cost_micros.saturating_add(cost_micros);
+        }
+    }
+
     /// Turns a success into a failure if the agent reports an error, or gives no vote where the rule needs one: a missing
     /// vote must never count.
-    fn reviewed(&self, outcome: Outcome) -> Outcome {
+    fn reviewed(&self, stage: u32, outcome: Outcome) -> Outcome {
         let mut success = match outcome {
             Outcome::Succeeded(success) => success,
             failed @ Outcome::Failed(_) => return failed,
         };
-        let wants_vote = self.stage_plan().is_some_and(|stage| {
+        let wants_vote = self.plan.stage(stage).is_some_and(|stage| {
             !stage.parallel && stage.completion.needs_vote() && !stage.completion.is_judged(stage.judge.as_ref())
         });
         let (kind, message) = if success.result.decision == Some(AgentDecision::Error) {
@@ -48,8 +60,8 @@ impl Machine<'_> {
         } else if wants_vote && success.result.vote().is_none() {
             (FailureKind::NoResult, "the agent did not say whether anything is left to improve".to_owned())
         } else {
-            if let Some(stage) = self.stage_plan().filter(|stage| stage.stop_is_promise)
-                && success.result.decision == Some(AgentDecision::Stop)
+            if let Some(stage) = self.plan.stage(stage).filter(|stage| stage.stop_is_promise)
+                && success.says_stop()
             {
                 success.promises.extend(stage.completion.promises().map(str::to_owned));
             }
@@ -66,9 +78,11 @@ impl Machine<'_> {
     }
 
     fn succeeded(&mut self, id: AttemptId, success: Box<Success>) {
-        let checks = self.checks_after(&success);
-        // A promise ends the stage only in the step that commits it, so it cannot be committed without a decision.
-        if self.run.cut_short && !(checks.is_empty() && success.promises.is_empty()) {
+        let checks = self.checks_after(id.stage, &success);
+        // A promise and a `stop` end the stage only in the step that commits them, so they cannot be committed without a
+        // decision.
+        let is_decisive = !checks.is_empty() || !success.promises.is_empty() || success.says_stop();
+        if self.run.cut_short && is_decisive {
             self.leave_undecided(id, success);
         } else if checks.is_empty() {
             self.commit(id, success, &[]);
@@ -81,7 +95,7 @@ impl Machine<'_> {
     /// Keeps a success whose rule is not tested yet, because the run is being stopped.
     pub(super) fn leave_undecided(&mut self, id: AttemptId, success: Box<Success>) {
         self.run.active.retain(|attempt| attempt.id != id);
-        if let Some(stage) = self.stage_state_mut() {
+        if let Some(stage) = self.state_mut(id.stage) {
             stage.undecided.push(Undecided { id, success });
         }
     }
@@ -92,21 +106,22 @@ impl Machine<'_> {
             return;
         }
         let (now, limits) = (self.now, &self.plan.limits);
-        let (most_errors, back_off) = (limits.errors.max(1), limits.back_off_ms);
-        let is_time_over = time_left(self.plan, &self.run, now) == Some(0);
+        let retries = self.plan.stage(id.stage).and_then(|stage| stage.retries);
+        let most_errors = retries.map_or(limits.errors.max(1), |retries| retries.saturating_add(1));
+        let back_off = limits.back_off_ms;
+        let is_time_over = attempt_time_left(self.plan, &self.run, id.stage, now) == Some(0);
         let Some(attempt) = self.active_mut(id) else { return };
         let was_lost = std::mem::replace(&mut attempt.lost, false);
         match failure.kind {
             FailureKind::CannotStart => {
-                self.leave(id);
-                self.wind_down(RunStatus::Failed, RunReason::CannotStart.with_detail(&failure.message));
+                self.give_up(id, RunReason::CannotStart, &failure.message);
             }
             FailureKind::UsageLimit { until_ms } => {
                 let until = reset_at(until_ms, attempt.usage_waits, now);
                 attempt.usage_waits = attempt.usage_waits.saturating_add(1);
                 attempt.rest(until, WaitReason::UsageLimit);
             }
-            // The run's own time limit ended it, which is not an error of the agent.
+            // The time limit of the run or the stage ended it, which is not an error of the agent.
             FailureKind::TimedOut if is_time_over => attempt.rest(now, WaitReason::BackOff),
             // This run did not stop it, so another process did.
             FailureKind::Lost | FailureKind::Stopped if !was_lost => {
@@ -119,18 +134,32 @@ impl Machine<'_> {
                 let errors = attempt.errors;
                 attempt.rest(now.saturating_add(rest_after(errors, back_off)), WaitReason::BackOff);
                 if errors >= most_errors {
-                    self.leave(id);
-                    self.wind_down(RunStatus::Failed, RunReason::Errors.with_detail(&failure.message));
+                    self.give_up(id, RunReason::Errors, &failure.message);
                 }
             }
         }
+    }
+
+    /// Ends an iteration that failed for good, and its stage with it. In a parallel stage that may fail the other
+    /// iterations go on.
+    fn give_up(&mut self, id: AttemptId, reason: RunReason, message: &str) {
+        let goes_on = |plan: &StagePlan| plan.parallel && plan.on_fail == Then::Continue;
+        if !self.plan.stage(id.stage).is_some_and(goes_on) {
+            self.leave(id);
+            self.fail_stage(id.stage, reason, message);
+            return;
+        }
+        self.run.active.retain(|attempt| attempt.id != id);
+        let Some(state) = self.state_mut(id.stage) else { return };
+        state.given_up = state.given_up.saturating_add(1);
+        state.reason = Some(reason.with_detail(message));
     }
 
     /// Ends the attempt without a commit. Resuming the run starts the iteration's next attempt.
     pub(super) fn leave(&mut self, id: AttemptId) {
         self.run.active.retain(|attempt| attempt.id != id);
         if id.attempt > 0
-            && let Some(stage) = self.stage_state_mut()
+            && let Some(stage) = self.state_mut(id.stage)
         {
             stage.left.push(id);
             stage.left.sort_unstable();

@@ -1,45 +1,43 @@
-//! Commits, and what they decide: the rule holds after the minimum, the maximum is reached, nothing has changed for too
-//! long, or the next iteration starts after a delay. Rules that only count ignore the minimum and `no_progress`. A
+//! Commits, and what they decide: the rule holds after the minimum, the maximum is reached, the agent says `stop`, nothing
+//! has changed for too long, or the next iteration starts after a delay. Rules that only count ignore the minimum and `no_progress`. A
 //! parallel stage ends when all its iterations are committed, whatever its rule.
 
-use super::{Machine, RunReason, RunStatus};
+use super::{Machine, RunReason};
 use crate::run::rule::{self, Holding, Known};
-use crate::run::{
-    Act, AttemptId, Check, Checked, Phase, Record, Rule, RunKind, StagePlan, StageStatus, Success, Wait, WaitReason,
-};
+use crate::run::{AttemptId, Check, Checked, Phase, Record, Rule, StagePlan, StageStatus, Success};
 
 impl Machine<'_> {
-    pub(super) fn checks_before(&self) -> Vec<Check> {
-        let Some(stage) = self.stage_plan() else { return Vec::new() };
-        match stage.completion.holds(&self.known_before(None)) {
+    pub(super) fn checks_before(&self, stage: u32) -> Vec<Check> {
+        let Some(plan) = self.plan.stage(stage) else { return Vec::new() };
+        match plan.completion.holds(&self.known_before(stage, None)) {
             Holding::Unknown(checks) => checks,
             Holding::Yes(_) | Holding::No => Vec::new(),
         }
     }
 
     /// Before an iteration votes do not count, because no agent has worked since the last test.
-    fn known_before<'f>(&self, facts: Option<&'f [Checked]>) -> Known<'f> {
-        Known { agreeing: Some(0), ..self.known_so_far(facts) }
+    fn known_before<'f>(&self, stage: u32, facts: Option<&'f [Checked]>) -> Known<'f> {
+        Known { agreeing: Some(0), ..self.known_so_far(stage, facts) }
     }
 
     /// What the state alone shows: votes, but no promises.
-    fn known_so_far<'f>(&self, facts: Option<&'f [Checked]>) -> Known<'f> {
-        let stage = self.run.stage_state(self.run.stage);
+    fn known_so_far<'f>(&self, stage: u32, facts: Option<&'f [Checked]>) -> Known<'f> {
+        let state = self.run.stage_state(stage);
         Known {
-            iterations: stage.map_or(0, |stage| stage.iterations),
-            max: self.run.max_iterations(self.plan, self.run.stage),
-            items: self.stage_plan().map_or(0, |plan| plan.items.len()),
-            agreeing: Some(stage.map_or(0, |stage| stage.agreeing)),
+            iterations: state.map_or(0, |state| state.iterations),
+            max: self.run.max_iterations(self.plan, stage),
+            items: self.plan.stage(stage).map_or(0, |plan| plan.items.len()),
+            agreeing: Some(state.map_or(0, |state| state.agreeing)),
             promises: &[],
             facts,
         }
     }
 
     /// The checks after an agent succeeded, before its iteration is committed.
-    pub(super) fn checks_after(&self, success: &Success) -> Vec<Check> {
-        let Some(stage) = self.stage_plan().filter(|stage| !stage.parallel) else { return Vec::new() };
-        let so_far = self.known_so_far(None);
-        let is_judged = stage.completion.is_judged(stage.judge.as_ref());
+    pub(super) fn checks_after(&self, stage: u32, success: &Success) -> Vec<Check> {
+        let Some(plan) = self.plan.stage(stage).filter(|plan| !plan.parallel) else { return Vec::new() };
+        let so_far = self.known_so_far(stage, None);
+        let is_judged = plan.completion.is_judged(plan.judge.as_ref());
         let agrees = success.result.vote() == Some(true);
         let known = Known {
             iterations: so_far.iterations.saturating_add(1),
@@ -51,8 +49,8 @@ impl Machine<'_> {
             promises: &success.promises,
             ..so_far
         };
-        let may_end = self.is_past_minimum(stage, known.iterations);
-        let mut checks = match stage.completion.holds(&known) {
+        let may_end = self.is_past_minimum(stage, plan, known.iterations);
+        let mut checks = match plan.completion.holds(&known) {
             Holding::Yes(_) if may_end => return Vec::new(),
             Holding::Unknown(checks) if may_end => checks,
             _ => Vec::new(),
@@ -64,9 +62,9 @@ impl Machine<'_> {
         checks
     }
 
-    fn is_past_minimum(&self, stage: &StagePlan, iterations: u32) -> bool {
-        let max = self.run.max_iterations(self.plan, self.run.stage);
-        stage.completion.only_counts() || iterations >= stage.min_iterations.min(max)
+    fn is_past_minimum(&self, stage: u32, plan: &StagePlan, iterations: u32) -> bool {
+        let max = self.run.max_iterations(self.plan, stage);
+        plan.completion.only_counts() || iterations >= plan.min_iterations.min(max)
     }
 
     pub(super) fn checked(&mut self, id: AttemptId, facts: &[Checked]) {
@@ -77,10 +75,10 @@ impl Machine<'_> {
                 self.commit(id, success, facts);
             }
             Phase::CheckingBefore => {
-                let Some(stage) = self.stage_plan() else { return };
+                let Some(plan) = self.plan.stage(id.stage) else { return };
                 self.run.active.retain(|attempt| attempt.id != id);
-                match stage.completion.holds(&self.known_before(Some(facts))) {
-                    Holding::Yes(names) => self.end_stage(StageStatus::Completed, names.join("+")),
+                match plan.completion.holds(&self.known_before(id.stage, Some(facts))) {
+                    Holding::Yes(names) => self.end_stage(id.stage, StageStatus::Completed, names.join("+")),
                     Holding::No | Holding::Unknown(_) => self.start_checked(id),
                 }
             }
@@ -91,11 +89,11 @@ impl Machine<'_> {
 
     /// Commits the iteration in the same step as its decision, so a crash cannot separate them.
     pub(super) fn commit(&mut self, id: AttemptId, success: Box<Success>, facts: &[Checked]) {
-        let Some(plan) = self.stage_plan() else { return };
+        let Some(plan) = self.plan.stage(id.stage) else { return };
         self.run.active.retain(|attempt| attempt.id != id);
         let is_judge_missing = facts.is_empty() && plan.completion.is_judged(plan.judge.as_ref());
         let agrees = !is_judge_missing && rule::vote(&success, facts) == Some(true);
-        let Some(stage) = self.stage_state_mut() else { return };
+        let Some(stage) = self.state_mut(id.stage) else { return };
         stage.iterations = stage.iterations.saturating_add(1);
         if !plan.parallel {
             stage.agreeing = if agrees { stage.agreeing.saturating_add(1) } else { 0 };
@@ -107,93 +105,83 @@ impl Machine<'_> {
             stage.idle = if is_same { stage.idle.saturating_add(1) } else { 0 };
             stage.footprint = Some(success.footprint.clone());
         }
-        let promises = success.promises.clone();
+        let (promises, says_stop) = (success.promises.clone(), success.says_stop());
         self.records.push(Record::Committed { id, success, facts: facts.to_owned() });
-        if !self.run.cut_short {
-            self.decide(plan, &promises, facts);
+        if self.run.cut_short || self.end_if_settled(id.stage, plan, &promises, facts) || plan.parallel {
+            return;
+        }
+        // A goal is over when it is proven, not when an agent says so.
+        let may_stop = !plan.stop_is_promise && !self.plan.pursues_goal();
+        if says_stop && may_stop && self.is_past_minimum(id.stage, plan, self.iterations(id.stage)) {
+            self.end_unheld(id.stage, RunReason::Stopped);
+        } else {
+            self.go_on(id.stage, plan);
         }
     }
 
-    fn decide(&mut self, plan: &StagePlan, promises: &[String], facts: &[Checked]) {
-        if self.end_if_settled(plan, promises, facts) || plan.parallel {
-            return;
-        }
-        let idle = self.run.stage_state(self.run.stage).map_or(0, |stage| stage.idle);
-        let most_idle = self.plan.limits.idle;
+    fn iterations(&self, stage: u32) -> u32 {
+        self.run.stage_state(stage).map_or(0, |state| state.iterations)
+    }
+
+    /// Another iteration follows after the delay, unless the last ones changed nothing.
+    fn go_on(&mut self, stage: u32, plan: &StagePlan) {
+        let idle = self.run.stage_state(stage).map_or(0, |state| state.idle);
+        let (most_idle, now) = (self.plan.limits.idle, self.now);
         if most_idle > 0 && idle >= most_idle && !plan.completion.only_counts() {
-            self.wind_down(RunStatus::Failed, RunReason::NoProgress);
-        } else if plan.delay_ms > 0 {
-            let until_ms = self.now.saturating_add(plan.delay_ms);
-            self.run.wait = Some(Wait { until_ms, why: WaitReason::Delay });
+            self.fail_stage(stage, RunReason::NoProgress, "");
+        } else if plan.delay_ms > 0
+            && let Some(state) = self.state_mut(stage)
+        {
+            state.delay_until_ms = Some(now.saturating_add(plan.delay_ms));
         }
     }
 
     /// Ends the stage if its commits are enough. Called without promises and facts for stages with nothing to do, and for
     /// runs that were stopped between their last commit and its decision.
-    pub(super) fn end_if_settled(&mut self, plan: &StagePlan, promises: &[String], facts: &[Checked]) -> bool {
-        let known = Known { promises, ..self.known_so_far(Some(facts)) };
+    pub(super) fn end_if_settled(
+        &mut self,
+        stage: u32,
+        plan: &StagePlan,
+        promises: &[String],
+        facts: &[Checked],
+    ) -> bool {
         if plan.parallel {
-            let is_done = known.iterations >= self.width(plan) && self.run.active.is_empty();
-            if is_done {
-                let rule = if plan.completion == Rule::AllItems { Rule::AllItems } else { Rule::FixedN };
-                self.end_stage(StageStatus::Completed, rule.name().to_owned());
-            }
-            return is_done;
+            return self.end_if_all_done(stage, plan);
         }
+        let known = Known { promises, ..self.known_so_far(stage, Some(facts)) };
         match plan.completion.holds(&known) {
-            Holding::Yes(names) if self.is_past_minimum(plan, known.iterations) => {
-                self.end_stage(StageStatus::Completed, names.join("+"));
+            Holding::Yes(names) if self.is_past_minimum(stage, plan, known.iterations) => {
+                self.end_stage(stage, StageStatus::Completed, names.join("+"));
             }
-            _ if known.iterations >= known.max => {
-                self.end_stage(StageStatus::Completed, RunReason::MaxIterations.into());
-            }
+            _ if known.iterations >= known.max => self.end_unheld(stage, RunReason::MaxIterations),
             _ => return false,
         }
         true
     }
 
+    /// A parallel stage is over when no iteration is left. It failed only if none of them succeeded.
+    fn end_if_all_done(&mut self, stage: u32, plan: &StagePlan) -> bool {
+        let Some(state) = self.run.stage_state(stage) else { return false };
+        let (done, given_up) = (state.iterations, state.given_up);
+        if done.saturating_add(given_up) < self.width(stage, plan) || self.is_active(stage) {
+            return false;
+        }
+        if done == 0 && given_up > 0 {
+            let reason = state.reason.clone().unwrap_or_else(|| RunReason::Errors.into());
+            self.end_stage(stage, StageStatus::Failed, reason);
+        } else {
+            let rule = if plan.completion == Rule::AllItems { Rule::AllItems } else { Rule::FixedN };
+            self.end_stage(stage, StageStatus::Completed, rule.name().to_owned());
+        }
+        true
+    }
+
     /// How many iterations a parallel stage has.
-    pub(super) fn width(&self, plan: &StagePlan) -> u32 {
-        let max = self.run.max_iterations(self.plan, self.run.stage);
+    pub(super) fn width(&self, stage: u32, plan: &StagePlan) -> u32 {
+        let max = self.run.max_iterations(self.plan, stage);
         match plan.completion {
             Rule::AllItems => u32::try_from(plan.items.len()).map_or(max, |items| items.min(max)),
             _ => max,
         }
-    }
-
-    /// Ends the current stage and moves to the next one. After the last stage the run is over: a loop ends with the
-    /// reason of its stage, a pipeline with `completed`, or `max_iterations` if the rule of its last stage did not hold.
-    pub(super) fn end_stage(&mut self, status: StageStatus, reason: String) {
-        self.close_stage(status, reason.clone());
-        let next = self.run.stage.saturating_add(1);
-        if self.plan.stage(next).is_some() {
-            self.run.stage = next;
-            return;
-        }
-        let reason = match self.plan.kind {
-            RunKind::Pipeline if reason != RunReason::MaxIterations.to_string() => RunReason::Completed.into(),
-            RunKind::Loop | RunKind::Pipeline => reason,
-        };
-        self.finish(RunStatus::Completed, reason);
-    }
-
-    pub(super) fn close_stage(&mut self, status: StageStatus, reason: String) {
-        let (stage, now) = (self.run.stage, self.now);
-        if let Some(state) = self.stage_state_mut() {
-            state.status = status;
-            state.reason = Some(reason.clone());
-            state.completed_at_ms = Some(now);
-            self.records.push(Record::StageEnded { stage, status, reason });
-        }
-    }
-
-    pub(super) fn finish(&mut self, status: RunStatus, reason: String) {
-        self.run.status = status;
-        self.run.reason = Some(reason.clone());
-        self.run.completed_at_ms = Some(self.now);
-        self.run.stopping = None;
-        self.run.cut_short = false;
-        self.records.push(Record::Finished { status, reason });
-        self.acts.push(Act::Finish);
     }
 }

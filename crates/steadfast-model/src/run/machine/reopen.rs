@@ -1,7 +1,7 @@
 //! Resuming a run that is over, and ending a run whose engine is gone. Commits stay; errors and idle iterations are
 //! counted from 0 again, because a person has looked at the run and wants it to continue.
 
-use super::{Machine, limit_reached};
+use super::{Machine, limit_reached, stage_limit_reached};
 use crate::clock::Millis;
 use crate::run::{ActiveAttempt, Plan, Record, Rule, Run, RunKind, RunReason, RunStatus, StageStatus, Step};
 
@@ -44,30 +44,24 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
         RunStatus::Completed | RunStatus::Failed | RunStatus::Killed | RunStatus::UnknownTermination => {}
     }
     let mut run = run.clone();
-    if let Some(ended) = run.completed_at_ms {
-        run.closed_ms = run.closed_ms.saturating_add(now.saturating_sub(ended).max(0));
-    }
-    let planned = run.max_iterations(plan, run.stage);
-    let is_parallel = plan.stage(run.stage).is_some_and(|stage| stage.parallel);
+    let closed_ms = run.completed_at_ms.map_or(0, |ended| now.saturating_sub(ended).max(0));
+    run.closed_ms = run.closed_ms.saturating_add(closed_ms);
+    let reopened = stages_to_reopen(&run);
+    let focus = run.ended_by.or_else(|| reopened.first().copied()).unwrap_or(run.stage);
+    check_maximum(plan, &run, focus, max, has_reached_maximum)?;
     let mut machine = Machine::new(plan, run, now);
-    if let Some(stage) = machine.stage_state_mut() {
-        let wanted = max.unwrap_or(planned);
-        let is_too_small = max.is_some() && (wanted <= stage.iterations || (is_parallel && wanted < planned));
-        if is_too_small || (has_reached_maximum && wanted <= stage.iterations) {
-            return Err(ReopenError::NotEnough { iterations: stage.iterations, max: wanted });
-        }
-        stage.max = max.or(stage.max);
-        stage.idle = 0;
-        if stage.status != StageStatus::Pending {
-            stage.status = StageStatus::Running;
-            stage.completed_at_ms = None;
-            stage.reason = None;
-        }
+    for stage in reopened {
+        machine.reopen_stage(stage, closed_ms);
+    }
+    if let Some(state) = machine.state_mut(focus) {
+        state.max = max.or(state.max);
     }
     // The next engine checks the cap again.
     machine.run.capped = false;
     machine.run.cost_unknown_now = false;
-    if let Some(limit) = limit_reached(plan, &machine.run, now) {
+    machine.run.tokens_unknown_now = false;
+    let of_stage = || stage_limit_reached(plan, &machine.run, focus, now);
+    if let Some(limit) = limit_reached(plan, &machine.run, now).or_else(of_stage) {
         return Err(ReopenError::LimitReached { limit });
     }
     let run = &mut machine.run;
@@ -76,11 +70,65 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     run.completed_at_ms = None;
     run.stopping = None;
     run.cut_short = false;
+    run.ended_by = None;
     for attempt in &mut run.active {
         *attempt = ActiveAttempt { errors: 0, usage_waits: 0, lost: false, ..attempt.clone() };
     }
     machine.records.push(Record::Reopened);
     Ok(machine.into_step())
+}
+
+/// The stages that are worked on if the run is resumed.
+pub fn stages_left(run: &Run) -> Vec<u32> {
+    let reopened = stages_to_reopen(run);
+    let stages = (1..).zip(&run.stages);
+    let left = stages.filter(|(number, state)| !state.status.is_over() || reopened.contains(number));
+    left.map(|(number, _)| number).collect()
+}
+
+/// The stages that the end of the run cut off. A run of an earlier version has only its current stage.
+fn stages_to_reopen(run: &Run) -> Vec<u32> {
+    let stages = (1..).zip(&run.stages);
+    let cut_off = stages.filter(|(number, state)| state.cut_off || run.ended_by == Some(*number));
+    let cut_off: Vec<u32> = cut_off.map(|(number, _)| number).collect();
+    let has_begun = run.stages.iter().any(|state| state.status == StageStatus::Running);
+    if cut_off.is_empty() && !has_begun { vec![run.stage] } else { cut_off }
+}
+
+fn check_maximum(
+    plan: &Plan,
+    run: &Run,
+    stage: u32,
+    max: Option<u32>,
+    has_reached_maximum: bool,
+) -> Result<(), ReopenError> {
+    let Some(state) = run.stage_state(stage) else { return Ok(()) };
+    let planned = run.max_iterations(plan, stage);
+    let wanted = max.unwrap_or(planned);
+    let is_parallel = plan.stage(stage).is_some_and(|stage| stage.parallel);
+    let is_too_small = max.is_some() && (wanted <= state.iterations || (is_parallel && wanted < planned));
+    if is_too_small || (has_reached_maximum && wanted <= state.iterations) {
+        return Err(ReopenError::NotEnough { iterations: state.iterations, max: wanted });
+    }
+    Ok(())
+}
+
+impl Machine<'_> {
+    /// Continues a stage. One that had not begun is opened again from its condition on.
+    fn reopen_stage(&mut self, stage: u32, closed_ms: Millis) {
+        let Some(state) = self.state_mut(stage) else { return };
+        state.idle = 0;
+        state.cut_off = false;
+        state.answer = None;
+        if state.status == StageStatus::Pending {
+            return;
+        }
+        let has_begun = state.started_at_ms.is_some();
+        state.status = if has_begun { StageStatus::Running } else { StageStatus::Pending };
+        state.closed_ms = state.closed_ms.saturating_add(if has_begun { closed_ms } else { 0 });
+        state.completed_at_ms = None;
+        state.reason = None;
+    }
 }
 
 /// Ends a run whose engine is gone. Its active attempts stay in the state: their agents may still run, and the engine that

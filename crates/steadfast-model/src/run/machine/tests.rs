@@ -11,6 +11,7 @@ mod failures;
 mod parallel;
 mod rules;
 mod simulation;
+mod stages;
 mod surprises;
 
 fn beads() -> Check {
@@ -49,10 +50,14 @@ fn a_loop_of_two_from_start_to_end() {
             iterations: 2,
             reason: Some("fixed-n".into()),
             footprint: Some("footprint 2".into()),
+            tokens: 200,
+            cost_micros: 4_000,
             ..StageState::default()
         }],
         tokens: 200,
         cost_micros: 4_000,
+        most_tokens: 100,
+        most_cost_micros: 2_000,
         ..begin(&drive.plan, START)
     };
     assert_eq!(drive.run, expected);

@@ -164,12 +164,19 @@ fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Resu
     let mut wanted = arguments.limits.budget("", clock::now())?.limits;
     // The turns of a profile limit the iterations of each stage, not the run.
     wanted.set(Axis::Turns, None);
-    let limits = wanted.or(row.plan.limits.limits);
-    if limits == row.plan.limits.limits {
+    let mut plan = row.plan.clone();
+    plan.limits.limits = wanted.or(plan.limits.limits);
+    // A stage that ended the run at a limit of its own gets the new amount too.
+    let ended_by = row.run.ended_by.and_then(|stage| plan.stages.get_mut(usize::try_from(stage).ok()?.checked_sub(1)?));
+    if let Some(stage) = ended_by {
+        let of_stage = stage.limits;
+        for (axis, amount) in wanted.iter().filter(|(axis, _)| of_stage.get(*axis).is_some()) {
+            stage.limits.set(axis, Some(amount));
+        }
+    }
+    if plan == row.plan {
         return Ok(row);
     }
-    let mut plan = row.plan.clone();
-    plan.limits.limits = limits;
     let version = store.write(|db| db.change_plan(&row.run_id, row.version, &plan, clock::now()))?;
     Ok(RunRow { plan, version, ..row })
 }

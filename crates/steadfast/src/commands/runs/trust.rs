@@ -7,7 +7,7 @@ use std::path::Path;
 
 use steadfast_engine::durable;
 use steadfast_engine::plan::{DefinitionOrigin, Planned, UsedDefinition};
-use steadfast_model::run::{AgentKind, Plan, RunKind};
+use steadfast_model::run::{AgentKind, Plan, RunKind, StagePlan};
 use steadfast_model::text;
 use steadfast_system::bounded;
 use steadfast_system::config::AgentsConfig;
@@ -128,7 +128,7 @@ pub(super) fn print_permissions_once(context: &RunContext, plan: &Plan) {
     let mut printed = read(&ledger).unwrap_or_default();
     let known = printed.entry(context.project_dir()).or_default();
     let mut lines = Vec::new();
-    for agent in plan.stages.iter().flat_map(|stage| std::iter::once(&stage.agent).chain(&stage.judge)) {
+    for agent in plan.stages.iter().flat_map(StagePlan::all_agents) {
         let line = permissions(&agent.kind, &context.paths.config.agents);
         if !known.lines().any(|known| known == line) {
             known.push_str(&line);

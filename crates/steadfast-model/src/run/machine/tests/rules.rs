@@ -47,14 +47,6 @@ fn a_stop_decision_is_a_vote_and_the_minimum_still_applies() {
 }
 
 #[test]
-fn a_stop_decision_ends_no_other_rule() {
-    let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 2)));
-    let result = AgentResult { decision: Some(AgentDecision::Stop), plateau: Some(true), ..AgentResult::default() };
-    drive.ended("1.1.1", Outcome::Succeeded(Box::new(Success { result, ..success("1") })));
-    assert_eq!(drive.run.status, RunStatus::Running);
-}
-
-#[test]
 fn a_minimum_larger_than_the_maximum_or_of_a_counting_rule_changes_nothing() {
     for (rule, items, reason) in
         [(Rule::FixedN, 0, "fixed-n"), (Rule::AllItems, 2, "all-items"), (Rule::Promise("DONE".into()), 0, "promise")]

@@ -7,6 +7,7 @@ mod world;
 use proptest::prelude::*;
 
 use super::*;
+use crate::run::{Condition, Then};
 use world::{Disturbance, World};
 
 fn any_rule() -> impl Strategy<Value = Rule> {
@@ -53,6 +54,32 @@ prop_compose! {
 }
 
 prop_compose! {
+    /// Stages that need any of those before them. Nothing in it ends the run early, as then it would depend on chance how
+    /// far the other stages are.
+    fn any_graph()(
+        stages in prop::collection::vec((any_stage(), any::<u8>(), any::<[bool; 4]>()), 1..6),
+        parallel in 0_u32..5,
+    ) -> Plan {
+        let with_needs = |(number, (stage, mask, [is_chained, when, asks, parallel])): (u32, (StagePlan, u8, [bool; 4]))| {
+            let chosen = (1..number).filter(|need| mask & (1 << need) != 0).collect();
+            StagePlan {
+                name: format!("s{number}"),
+                needs: (!is_chained).then_some(chosen),
+                when: when.then(|| Condition::Exists("file".into())),
+                approve: asks.then(|| "Go?".into()),
+                on_max: Some(Then::Continue),
+                on_fail: Then::Continue,
+                parallel: parallel && stage.parallel,
+                ..stage
+            }
+        };
+        let stages = (1..).zip(stages).map(with_needs).collect();
+        let limits = RunLimits { errors: 10_000, idle: 0, parallel, ..RunLimits::default() };
+        Plan { limits, ..pipeline_of(stages) }
+    }
+}
+
+prop_compose! {
     fn any_limits()(
         tokens in prop::option::of(0_i64..2_000),
         cost_micros in prop::option::of(0_i64..40_000),
@@ -78,6 +105,33 @@ proptest! {
         stormy.live();
         prop_assert_eq!(stormy.ends(), calm.ends());
         prop_assert_eq!(stormy.committed(), calm.committed());
+    }
+
+    #[test]
+    fn crashes_and_stops_change_nothing_in_a_graph(plan in any_graph(), script in any::<u64>(), fate in any::<u64>()) {
+        let mut calm = World::new(plan.clone(), script, fate, Disturbance::default());
+        calm.live();
+        let disturbance = Disturbance { crashes: 20, stops: 4, orphans: 3, reopenings: 50, only_cut_short: true };
+        let mut stormy = World::new(plan, script, fate, disturbance);
+        stormy.live();
+        prop_assert_eq!(stormy.ends(), calm.ends());
+        prop_assert_eq!(stormy.committed(), calm.committed());
+    }
+
+    #[test]
+    fn a_graph_with_limits_always_ends(
+        plan in any_graph(),
+        limits in any_limits(),
+        (on_max, on_fail) in any::<(bool, bool)>(),
+        script in any::<u64>(),
+        fate in any::<u64>(),
+    ) {
+        let then = |goes_on: bool| if goes_on { Then::Continue } else { Then::Stop };
+        let stages = plan.stages.into_iter();
+        let stages = stages.map(|stage| StagePlan { on_max: Some(then(on_max)), on_fail: then(on_fail), ..stage });
+        let plan = Plan { limits, stages: stages.collect(), ..pipeline_of(Vec::new()) };
+        let disturbance = Disturbance { crashes: 10, stops: 3, orphans: 2, reopenings: 6, ..Disturbance::default() };
+        World::new(plan, script, fate, disturbance).live();
     }
 
     #[test]

@@ -52,11 +52,9 @@ fn unexpected_events_change_nothing() {
 /// An unreachable state, as in a damaged row, must not panic and must end the run.
 #[test]
 fn a_stage_that_does_not_exist_ends_the_run() {
-    for number in [0, 2, u32::MAX] {
-        let mut drive = Drive::new(loop_of(stage(Rule::FixedN, 1)));
-        drive.run.stage = number;
-        assert_eq!(drive.send(RunEvent::Started), ["run completed: completed", "finish"], "{number}");
-    }
+    let mut drive = Drive::new(loop_of(stage(Rule::FixedN, 1)));
+    drive.run.stages.clear();
+    assert_eq!(drive.send(RunEvent::Started), ["run completed: completed", "finish"]);
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
     drive.run.stages.clear();
     drive.ok("1.1.1");

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::*;
-use crate::run::{Checked, Failure};
+use crate::run::{Checked, Failure, Then};
 
 /// How often each failure may happen.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,6 +46,8 @@ pub(super) struct World {
     reported: BTreeMap<(u32, u32), u64>,
     /// The memory of the current engine; lost when it dies.
     checks: Vec<(AttemptId, Vec<Check>)>,
+    /// Stages whose condition is being tested.
+    deciding: BTreeSet<u32>,
     wake_at: Option<Millis>,
     /// The tables.
     attempts: BTreeSet<AttemptId>,
@@ -56,6 +58,8 @@ enum Turn {
     AgentEnds(AttemptId),
     AgentVanishes(AttemptId),
     ChecksEnd(usize),
+    Decides(u32),
+    Answers(u32),
     Wakes,
     Crashes,
     IsStopped,
@@ -75,6 +79,7 @@ impl World {
             agents: BTreeSet::new(),
             reported: BTreeMap::new(),
             checks: Vec::new(),
+            deciding: BTreeSet::new(),
             wake_at: None,
             attempts: BTreeSet::new(),
             commits: Vec::new(),
@@ -112,6 +117,8 @@ impl World {
     fn live_on(&mut self) {
         let mut turns: Vec<Turn> = self.agents.iter().map(|id| Turn::AgentEnds(*id)).collect();
         turns.extend((0..self.checks.len()).map(Turn::ChecksEnd));
+        turns.extend(self.deciding.iter().map(|stage| Turn::Decides(*stage)));
+        turns.extend(stages_in(&self.run, StageStatus::AwaitingApproval).into_iter().map(Turn::Answers));
         turns.extend(self.wake_at.map(|_| Turn::Wakes));
         assert!(!turns.is_empty(), "nothing will ever happen: {:?}", self.run);
         let Disturbance { crashes, stops, orphans, .. } = self.disturbance;
@@ -134,6 +141,15 @@ impl World {
                 let facts = checks.into_iter().map(|check| self.looks_up(id, check)).collect();
                 self.take_step(RunEvent::Checked { id, facts });
             }
+            Turn::Decides(stage) => {
+                self.deciding.remove(&stage);
+                let holds = Some(!self.chance(AttemptId { stage, ..AttemptId::default() }, 30).is_multiple_of(3));
+                self.take_step(RunEvent::Decided { stage, holds, detail: String::new() });
+            }
+            Turn::Answers(stage) => {
+                let approved = !self.chance(AttemptId { stage, ..AttemptId::default() }, 31).is_multiple_of(3);
+                self.take_step(RunEvent::Answered { stage, approved, note: None });
+            }
             Turn::Wakes => {
                 self.now = self.now.max(self.wake_at.take().unwrap_or(self.now));
                 self.take_step(RunEvent::Woke);
@@ -149,6 +165,7 @@ impl World {
             Turn::IsOrphaned => {
                 self.disturbance.orphans -= 1;
                 self.checks.clear();
+                self.deciding.clear();
                 self.wake_at = None;
                 let step = orphaned(&self.plan, self.run.clone(), self.now);
                 self.save(&step);
@@ -180,6 +197,7 @@ impl World {
     /// A new engine: it remembers nothing, and reports missing agents to the machine.
     fn engine_starts(&mut self) {
         self.checks.clear();
+        self.deciding.clear();
         self.wake_at = None;
         self.take_step(RunEvent::Started);
         let running =
@@ -249,7 +267,9 @@ impl World {
                     }
                 }
             }
-            Act::Decide(_) => {}
+            Act::Decide(stage) => {
+                self.deciding.insert(stage);
+            }
             Act::WakeAt(at) => self.wake_at = Some(at),
             Act::Finish => assert_ne!(self.run.status, RunStatus::Running),
         }
@@ -282,7 +302,10 @@ impl World {
     }
 
     fn check_stage_end(&self, stage: u32, reason: &str) {
-        if self.plan.stage(stage).unwrap().parallel && ["fixed-n", "all-items"].contains(&reason) {
+        let plan = self.plan.stage(stage).unwrap();
+        // Iterations that failed for good leave gaps where the others go on.
+        let is_whole = plan.parallel && plan.on_fail == Then::Stop;
+        if is_whole && ["fixed-n", "all-items"].contains(&reason) {
             let of_stage: Vec<u32> = self.committed().into_iter().filter(|id| id.0 == stage).map(|id| id.1).collect();
             let expected: Vec<u32> = (1..).take(of_stage.len()).collect();
             assert_eq!(of_stage, expected, "stage {stage} has gaps");
@@ -291,10 +314,16 @@ impl World {
 
     fn check_state(&self) {
         let run = &self.run;
-        let is_parallel = self.plan.stage(run.stage).is_some_and(|stage| stage.parallel);
-        let room = if is_parallel { self.plan.limits.parallel.max(1) } else { 1 };
-        assert!(run.active.len() <= usize::try_from(room).unwrap(), "too many at once: {run:?}");
-        let iterations: BTreeSet<u32> = run.active.iter().map(|attempt| attempt.id.iteration).collect();
+        let room = self.plan.limits.parallel.max(1);
+        let is_agent = |attempt: &&ActiveAttempt| matches!(attempt.phase, Phase::Running | Phase::Resting);
+        let agents = run.active.iter().filter(is_agent).count();
+        assert!(agents <= usize::try_from(room).unwrap(), "too many at once: {run:?}");
+        for (stage, number) in self.plan.stages.iter().zip(1..).filter(|(stage, _)| !stage.parallel) {
+            let active = run.active.iter().filter(|attempt| attempt.id.stage == number).count();
+            assert!(active <= 1, "two at once in {}: {run:?}", stage.name);
+        }
+        let iterations: BTreeSet<(u32, u32)> =
+            run.active.iter().map(|attempt| (attempt.id.stage, attempt.id.iteration)).collect();
         assert_eq!(iterations.len(), run.active.len(), "two active attempts of one iteration: {run:?}");
         for attempt in &run.active {
             let iteration = (attempt.id.stage, attempt.id.iteration);
