@@ -27,7 +27,6 @@ use steadfast_store::{Store, StoreError};
 use steadfast_system::config::Config;
 use steadfast_system::process::ProcessId;
 
-pub(crate) use self::inputs::source_names;
 use self::spending::Looks;
 use crate::attempt::{Attempt, RunKey};
 use crate::lock::{LOCK_HINT, RunLock};

@@ -21,6 +21,9 @@ const REMINDER_COLUMNS: usize = 56;
 /// What every full text says about how to work on a goal.
 const RULES: &str = include_str!("../prompts/rules.md");
 
+/// The prompt of a stage that merges, if it has none of its own. A template of a run, see `run/template.rs`.
+pub const MERGE: &str = include_str!("../prompts/merge.md");
+
 #[derive(Debug, thiserror::Error)]
 #[error("prompt template: {0}")]
 pub struct PromptError(#[from] minijinja::Error);

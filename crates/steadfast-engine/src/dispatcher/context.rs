@@ -13,7 +13,7 @@ use steadfast_model::run::template::Variables;
 use steadfast_model::run::{AttemptId, RunKind, StagePlan, machine};
 
 use super::Dispatcher;
-use super::inputs::{MOST_ITERATIONS, source_names};
+use super::inputs::MOST_ITERATIONS;
 use super::starting::limit_of;
 use crate::attempt::Attempt;
 
@@ -112,7 +112,7 @@ impl Dispatcher<'_, '_> {
         let plan = self.plan.clone();
         let of_lanes: Vec<&String> = stage.parallel_inputs.iter().flat_map(|input| input.lanes.values()).collect();
         let mut from_stage: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        for name in source_names(&plan, stage, id.stage).iter().filter(|name| !of_lanes.contains(name)) {
+        for name in plan.inputs_of(id.stage).iter().filter(|name| !of_lanes.contains(name)) {
             let Some((number, earlier)) = numbered(&plan.stages, name) else { continue };
             let files = self.output_files(earlier, number, stage.latest_inputs);
             from_stage.entry(earlier.short_name().to_owned()).or_default().extend(files);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use steadfast_model::run::template::Variables;
-use steadfast_model::run::{AttemptId, Plan, StagePlan};
+use steadfast_model::run::{AttemptId, StagePlan};
 use steadfast_model::text;
 
 use super::Dispatcher;
@@ -26,9 +26,9 @@ impl Dispatcher<'_, '_> {
         let kept = self.outputs_before(stage, id.stage);
         let named_inputs: BTreeMap<String, String> =
             kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, INPUT_CHARS))).collect();
-        let sources = source_names(&self.plan, stage, id.stage);
+        let sources = self.plan.inputs_of(id.stage);
         let mut inputs = chosen(&sources, &kept, stage.latest_inputs);
-        if sources.is_empty() || stage.initial_inputs {
+        if self.plan.shows_initial_inputs(id.stage) {
             let initial = text::cut(values.inputs.trim_end(), INPUT_CHARS);
             inputs = format!("{initial}\n\n{inputs}").trim().to_owned();
         }
@@ -55,7 +55,7 @@ impl Dispatcher<'_, '_> {
     /// The outputs of those earlier stages that the prompt asks for, by name.
     fn outputs_before(&mut self, stage: &StagePlan, number: u32) -> BTreeMap<String, Outputs> {
         let plan = self.plan.clone();
-        let sources = source_names(&plan, stage, number);
+        let sources = plan.inputs_of(number);
         let mut inputs = BTreeMap::new();
         let earlier = (1..number).zip(&plan.stages);
         for (at, earlier) in earlier.filter(|(_, earlier)| asks_for(&stage.prompt, &sources, &earlier.name)) {
@@ -103,16 +103,6 @@ impl Dispatcher<'_, '_> {
         // A link of the agent's must not lead elsewhere.
         file.starts_with(fs_err::canonicalize(directory).ok()?).then_some(file)
     }
-}
-
-/// The names of the stages whose outputs a stage gets: those it names, else those it waits for.
-pub(crate) fn source_names(plan: &Plan, stage: &StagePlan, number: u32) -> Vec<String> {
-    if !stage.inputs.is_empty() {
-        return stage.inputs.clone();
-    }
-    let before = || if number > 1 { vec![number - 1] } else { Vec::new() };
-    let numbers = stage.needs.clone().unwrap_or_else(before);
-    numbers.into_iter().filter_map(|number| plan.stage(number).map(|stage| stage.name.clone())).collect()
 }
 
 /// Whether a prompt shows the outputs of an earlier stage; `sources` are the stages whose outputs its own stage gets.

@@ -11,6 +11,7 @@ use super::agents::{AgentDef, agent_kind};
 use super::fault::{Location, did_you_mean};
 use super::inputs::{Inputs, inputs, names};
 use super::keys::{LocatedText, Setting, Value, keys, located_text, text};
+use super::order::needs;
 use super::pipeline::{StageKeys, slug};
 use super::yaml::Yaml;
 
@@ -22,6 +23,7 @@ keys! {
         name: Option<LocatedText> = located_text("name" | "id"),
         description: Option<String> = text("description"),
         inputs: Option<Inputs> = inputs("inputs"),
+        needs: Option<Vec<LocatedText>> = needs("needs"),
         parts: Option<BlockParts> = block_parts("parallel"),
     }
 }

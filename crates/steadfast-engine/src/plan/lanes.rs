@@ -1,33 +1,19 @@
 //! Nodes of a pipeline become its stages: a plain one stays what it is, and a parallel block becomes one lane of stages
 //! for each provider. Names of inputs become names of stages, and `needs` says what the stages around a block wait for.
 
-use steadfast_model::run::{ParallelInput, Then};
+use steadfast_model::run::Then;
 
 use super::blocks::{BlockKeys, KnownBlock, Provider};
 use super::fault::Location;
-use super::inputs::Inputs;
 use super::keys::{Inherit as _, LocatedText};
 use super::pipeline::{PipelineStage, StageKeys, StageReader};
-
-/// Where a stage is among the others.
-#[derive(Debug, Clone, Default)]
-pub(super) struct StagePlace {
-    pub(super) lane: Option<String>,
-    /// The stages that it waits for, from 1; `None` for the one before.
-    pub(super) needs: Option<Vec<u32>>,
-    pub(super) on_fail: Option<Then>,
-    /// The stages whose outputs it gets if it names none; empty for the one before.
-    pub(super) inputs: Vec<String>,
-    pub(super) parallel_inputs: Vec<ParallelInput>,
-}
 
 /// What the next node comes after.
 #[derive(Debug, Default)]
 pub(super) struct LastNode {
     is_block: bool,
-    /// Its last stages, from 1, and their names.
-    numbers: Vec<u32>,
-    names: Vec<String>,
+    /// The names of its last stages.
+    ends: Vec<String>,
 }
 
 /// A lane while its stages are read.
@@ -38,15 +24,12 @@ struct Lane<'a> {
 }
 
 impl StageReader<'_> {
-    pub(super) fn read_stage(&mut self, keys: StageKeys, at: Location) {
-        let place = StagePlace {
-            needs: self.last.is_block.then(|| self.last.numbers.clone()),
-            inputs: if self.last.is_block { self.last.names.clone() } else { Vec::new() },
-            ..StagePlace::default()
-        };
-        let number = self.add_stage(keys, at, None, place);
-        let names = self.stages.last().map(|stage| stage.name.clone()).into_iter().collect();
-        self.last = LastNode { is_block: false, numbers: vec![number], names };
+    pub(super) fn read_stage(&mut self, mut keys: StageKeys, at: Location) {
+        if self.last.is_block {
+            wait_for(&mut keys, &self.last.ends, &at);
+        }
+        let ends = vec![self.add_stage(keys, at, None)];
+        self.last = LastNode { is_block: false, ends };
     }
 
     pub(super) fn read_block(&mut self, keys: BlockKeys, at: &Location) {
@@ -64,39 +47,39 @@ impl StageReader<'_> {
             providers: providers.iter().map(|provider| provider.name.clone()).collect(),
             stages: stages.iter().filter_map(short_name).collect(),
         };
-        let before = std::mem::take(&mut self.last);
-        let mut last = LastNode { is_block: true, ..LastNode::default() };
+        let before = std::mem::take(&mut self.last).ends;
+        let mut ends = Vec::new();
         for provider in &providers {
             let lane = Lane { name: block.lane(&provider.name), provider, on_fail: parts.on_fail };
-            let (mut numbers, mut names) = (before.numbers.clone(), before.names.clone());
-            for (stage, at) in &stages {
-                let place = StagePlace { needs: Some(numbers), inputs: names, ..StagePlace::default() };
+            let mut after = before.clone();
+            for (number, (stage, at)) in stages.iter().enumerate() {
                 let mut stage = stage.clone();
                 stage.inputs = stage.inputs.or_else(|| keys.inputs.clone());
-                numbers = vec![self.add_stage(stage, at.clone(), Some(&lane), place)];
-                names = self.stages.last().map(|stage| stage.name.clone()).into_iter().collect();
+                if number == 0 {
+                    stage.order.needs = stage.order.needs.or_else(|| keys.needs.clone());
+                }
+                wait_for(&mut stage, &after, at);
+                after = vec![self.add_stage(stage, at.clone(), Some(&lane))];
             }
-            last.numbers.extend(numbers);
-            last.names.extend(names);
+            ends.extend(after);
         }
-        self.last = last;
+        self.last = LastNode { is_block: true, ends };
         self.blocks.push(block);
     }
 
-    /// Adds a stage and returns its number.
-    fn add_stage(&mut self, mut keys: StageKeys, at: Location, lane: Option<&Lane<'_>>, mut place: StagePlace) -> u32 {
+    /// Adds a stage and returns its name.
+    fn add_stage(&mut self, mut keys: StageKeys, at: Location, lane: Option<&Lane<'_>>) -> String {
         if let Some(lane) = lane {
             self.enter_lane(&mut keys, lane, &at);
-            place.lane = Some(lane.name.clone());
-            place.on_fail = lane.on_fail;
         }
-        let inputs = keys.inputs.take().unwrap_or_default();
         let mut stage = self.read(keys, at);
-        place.parallel_inputs = inputs.parallel.iter().filter_map(|input| input.resolve(&self.blocks)).collect();
-        stage.inputs = self.with_plan_names(inputs, lane);
-        stage.place = place;
+        stage.lane = lane.map(|lane| lane.name.clone());
+        stage.parallel_inputs = stage.inputs.parallel.iter().filter_map(|it| it.resolve(&self.blocks)).collect();
+        stage.inputs.names = stage.inputs.names.map(|names| self.in_plan(names, lane));
+        stage.order.needs = stage.order.needs.map(|names| self.in_plan(names, lane));
+        let name = stage.name.clone();
         self.stages.push(stage);
-        u32::try_from(self.stages.len()).unwrap_or(u32::MAX)
+        name
     }
 
     /// Gives a stage the name and the agent of its lane.
@@ -109,18 +92,19 @@ impl StageReader<'_> {
         if keys.def.parallel == Some(true) {
             at.error("a stage in a parallel block cannot be parallel itself", "remove `parallel`");
         }
+        keys.order.on_fail = keys.order.on_fail.or(lane.on_fail);
         keys.def.agent = lane.provider.agent.clone().or(self.defaults.agent.clone());
         let name = keys.name.take().or_else(|| keys.loop_type.clone());
         keys.name = name.map(|(name, at)| (format!("{}-{name}", lane.name), at));
         let Some(given) = &lane.provider.inputs else { return };
-        let inputs = keys.inputs.get_or_insert_with(|| Inputs { names: given.names.clone(), ..given.clone() });
+        let inputs = keys.inputs.get_or_insert_with(|| given.clone());
         if inputs.parallel.is_empty() {
             inputs.parallel.clone_from(&given.parallel);
         }
     }
 
-    /// Replaces the names of a block and of its stages by those of the plan.
-    fn with_plan_names(&self, mut inputs: Inputs, lane: Option<&Lane<'_>>) -> Inputs {
+    /// Replaces the names of blocks and of stages in them by those of the plan.
+    fn in_plan(&self, names: Vec<LocatedText>, lane: Option<&Lane<'_>>) -> Vec<LocatedText> {
         let in_plan = |(name, at): LocatedText| -> Vec<LocatedText> {
             let in_lane = lane.map(|lane| format!("{}-{name}", lane.name));
             if let Some(in_lane) = in_lane.filter(|in_lane| self.stages.iter().any(|stage| stage.name == *in_lane)) {
@@ -131,21 +115,21 @@ impl StageReader<'_> {
                 None => vec![(name, at)],
             }
         };
-        inputs.names = inputs.names.map(|names| names.into_iter().flat_map(in_plan).collect());
-        inputs
+        names.into_iter().flat_map(in_plan).collect()
     }
 }
 
+/// Lets a stage wait for these, unless it says itself what it needs.
+fn wait_for(keys: &mut StageKeys, stages: &[String], at: &Location) {
+    let named = || stages.iter().map(|name| (name.clone(), at.clone())).collect();
+    keys.order.needs.get_or_insert_with(named);
+}
+
 impl PipelineStage {
-    /// The stages whose outputs it gets; empty for the one before.
+    /// The stages whose outputs it gets; empty for those that it needs.
     pub(super) fn input_names(&self) -> Vec<String> {
-        let place = &self.place;
-        let lanes = place.parallel_inputs.iter().flat_map(|input| input.lanes.values().cloned());
-        let mut names: Vec<String> = match &self.inputs.names {
-            Some(names) => names.iter().map(|(name, _)| name.clone()).collect(),
-            None if place.parallel_inputs.is_empty() => place.inputs.clone(),
-            None => Vec::new(),
-        };
+        let lanes = self.parallel_inputs.iter().flat_map(|input| input.lanes.values().cloned());
+        let mut names: Vec<String> = self.inputs.names.iter().flatten().map(|(name, _)| name.clone()).collect();
         for lane in lanes {
             if !names.contains(&lane) {
                 names.push(lane);

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use steadfast_model::clock::Millis;
+use steadfast_model::limit::Axis;
 use steadfast_model::run::name::RunName;
-use steadfast_model::run::{AgentKind, RunKind, StagePlan};
+use steadfast_model::run::{AgentKind, ParallelInput, RunKind, StagePlan};
 
 use super::agents::AgentDef;
 use super::blocks::{self, BlockKeys, KnownBlock};
@@ -16,10 +17,12 @@ use super::inputs::{self, Inputs, inputs};
 use super::keys::{
     Commands, Inherit as _, LocatedText, Setting, Value, commands, duration, keys, located_text, text, timeout,
 };
-use super::lanes::{LastNode, StagePlace};
+use super::lanes::LastNode;
+use super::links;
+use super::order::{self, OrderDef};
 use super::planning::{LimitsDef, StageContext, limits, plan_stage};
 use super::rules::is_inside_project;
-use super::stage::{self, StageDef, StagePrompt};
+use super::stage::{self, LoopDef, StageDef, StagePrompt};
 use super::used::{UsedDefinition, UsedLoop, commands_of_definitions};
 use super::yaml::{self, Yaml};
 use super::{Overrides, PlanError};
@@ -57,6 +60,7 @@ keys! {
         loop_type: Option<LocatedText> = located_text("loop" | "stage"),
         description: Option<String> = text("description"),
         inputs: Option<Inputs> = inputs("inputs"),
+        order: OrderDef,
         def: StageDef,
     }
 }
@@ -134,19 +138,24 @@ pub(super) struct PipelineDef {
     /// The agent of stages that set none.
     agent: AgentKind,
     stages: Vec<PipelineStage>,
+    /// For each stage, the numbers of those that it needs.
+    needs: Vec<Option<Vec<u32>>>,
     /// By the names that stages use.
     loops: BTreeMap<String, UsedLoop>,
 }
 
 #[derive(Debug)]
 pub(super) struct PipelineStage {
-    at: Location,
+    pub(super) at: Location,
     /// Empty after a fault.
     pub(super) name: String,
-    loop_type: Option<String>,
+    pub(super) loop_type: Option<String>,
     pub(super) inputs: Inputs,
-    def: StageDef,
-    pub(super) place: StagePlace,
+    pub(super) order: OrderDef,
+    pub(super) def: StageDef,
+    /// The lane that it works in, and what it gets of others.
+    pub(super) lane: Option<String>,
+    pub(super) parallel_inputs: Vec<ParallelInput>,
 }
 
 pub(super) fn read(source: &DefinitionSource, catalogue: &Catalogue, faults: &Faults) -> Option<PipelineDef> {
@@ -179,18 +188,17 @@ pub(super) fn read(source: &DefinitionSource, catalogue: &Catalogue, faults: &Fa
             Node::Block(keys) => reader.read_block(*keys, &at),
         }
     }
-    if reader.stages.len() > MAX_STAGES {
-        let fix = format!("use at most {MAX_STAGES}; a block has one for each provider and stage");
-        at.error(format!("{} stages", reader.stages.len()), fix);
-    }
     let stages = reader.stages;
+    if stages.len() > MAX_STAGES {
+        let fix = format!("use at most {MAX_STAGES}; a block has one for each provider and stage");
+        at.error(format!("{} stages", stages.len()), fix);
+    }
+    let needs = links::check(&stages);
     let agent = reader.defaults.agent.program();
     let loops = reader.loops.into_iter().filter_map(|(name, read)| Some((name, read?))).collect();
     let limits = keys.limits.on().unwrap_or_default();
     let inputs = keys.inputs.unwrap_or_default();
-    let def = PipelineDef { title: keys.name, limits, inputs, agent, stages, loops };
-    def.check_inputs();
-    Some(def)
+    Some(PipelineDef { title: keys.name, limits, inputs, agent, stages, needs, loops })
 }
 
 pub(super) struct StageReader<'a> {
@@ -213,12 +221,16 @@ impl StageReader<'_> {
         if let Some(prompt) = &def.prompt {
             warn_of_file_name(prompt);
         }
+        if keys.order.merge.is_some() {
+            order::refuse_beside_merge(&def, &at);
+        }
         let loop_type = keys.loop_type.as_ref().map(|(name, _)| name.clone());
         let name = self.name(keys.name, loop_type.clone(), &at);
         let base = keys.loop_type.map(|(name, at)| self.loop_def(&name, &at)).unwrap_or_default();
         let def = def.based_on(self.defaults.clone()).based_on(base).or(self.for_all.clone());
-        let (inputs, place) = (keys.inputs.unwrap_or_default(), StagePlace::default());
-        PipelineStage { at, name: name.unwrap_or_default(), loop_type, inputs, def, place }
+        let (name, inputs) = (name.unwrap_or_default(), keys.inputs.unwrap_or_default());
+        let (lane, parallel_inputs) = (None, Vec::new());
+        PipelineStage { at, name, loop_type, inputs, order: keys.order, def, lane, parallel_inputs }
     }
 
     pub(super) fn name(
@@ -263,8 +275,9 @@ impl StageReader<'_> {
     fn read_loop(&self, name: &str, at: &Location) -> Option<UsedLoop> {
         match self.catalogue.find_loop(name) {
             Ok(source) => {
-                let def = stage::read_loop(&source, self.faults)?.stage;
-                Some(UsedLoop { def, used: UsedDefinition::of(RunKind::Loop, &source, self.catalogue) })
+                let LoopDef { stage: def, limits, .. } = stage::read_loop(&source, self.faults)?;
+                let limits = limits.on().unwrap_or_default();
+                Some(UsedLoop { def, limits, used: UsedDefinition::of(RunKind::Loop, &source, self.catalogue) })
             }
             Err(PlanError::NoDefinitionNamed { known, .. }) => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));
@@ -299,25 +312,10 @@ pub(super) fn slug(text: &str) -> Option<String> {
 }
 
 impl PipelineDef {
-    /// Every input has to be an earlier stage.
-    fn check_inputs(&self) {
-        let names: Vec<&str> = self.stages.iter().map(|stage| stage.name.as_str()).collect();
-        for (number, stage) in self.stages.iter().enumerate() {
-            let (earlier, others) = names.split_at(number);
-            let earlier: Vec<&str> = earlier.iter().copied().filter(|name| !name.is_empty()).collect();
-            for (input, at) in stage.inputs.names.iter().flatten() {
-                inputs::check_input(input, &earlier, others, at);
-            }
-            if let Some(prompt) = &stage.def.prompt {
-                inputs::check_variables(prompt, Some((&earlier, others)), &stage.def.commands.0);
-            }
-        }
-    }
-
     /// The program that `--model` means: that of stages that set none, or the first if all of them do.
     fn program_of_model(&self, flags: &Overrides) -> AgentKind {
         let usual = flags.agent.as_ref().unwrap_or(&self.agent);
-        let programs = || self.stages.iter().map(|stage| stage.def.agent.program());
+        let programs = || self.stages.iter().flat_map(|stage| stage.def.programs());
         if programs().any(|program| program == *usual) {
             return usual.clone();
         }
@@ -334,7 +332,7 @@ impl PipelineDef {
         let last = self.stages.len();
         let of_model = self.program_of_model(flags);
         let mut plans = Vec::new();
-        for (number, stage) in (1..).zip(self.stages) {
+        for ((number, stage), needs) in (1..).zip(self.stages).zip(self.needs) {
             let of_loop = stage.loop_type.as_ref().and_then(|name| self.loops.get_mut(name));
             let context = StageContext {
                 kind: RunKind::Pipeline,
@@ -342,17 +340,19 @@ impl PipelineDef {
                 inputs: stage.input_names(),
                 name: stage.name,
                 loop_type: stage.loop_type,
-                takes_model: flags.agent.is_some() || stage.def.agent.program() == of_model,
+                model_of: flags.agent.is_none().then(|| of_model.clone()),
                 verified: number == last,
+                merges: stage.order.merge.is_some(),
                 at: stage.at,
             };
             let mut plan = plan_stage(stage.def, context, flags);
             plan.latest_inputs = stage.inputs.latest;
             plan.initial_inputs = stage.inputs.initial;
-            let StagePlace { lane, needs, on_fail, parallel_inputs, .. } = stage.place;
-            plan.needs = plan.needs.or(needs);
-            plan.on_fail = on_fail.unwrap_or(plan.on_fail);
-            (plan.lane, plan.parallel_inputs) = (lane, parallel_inputs);
+            (plan.lane, plan.parallel_inputs) = (stage.lane, stage.parallel_inputs);
+            let guard = plan.limits.get(Axis::Hours);
+            let limits = of_loop.as_ref().map(|of_loop| of_loop.limits.clone()).unwrap_or_default();
+            stage.order.complete(&mut plan, needs, limits);
+            plan.limits.set(Axis::Hours, plan.limits.get(Axis::Hours).or(guard));
             plan.runs = plan.runs.min(flags.max.unwrap_or(u32::MAX));
             let commands = commands_of_definitions(&plan, flags);
             own.add_commands(match of_loop {

@@ -106,6 +106,16 @@ pub fn render_name(template: &str, session: &str) -> Rendered {
     fill(template, |name| SESSION.contains(&name).then_some(session.into()))
 }
 
+/// Whether a template has a variable that this is true of.
+pub fn uses(template: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+    let found = std::cell::Cell::new(false);
+    fill(template, |name| {
+        found.set(found.get() || is_meant(name));
+        None
+    });
+    found.get()
+}
+
 /// One pass over a template; `value_of` returns the value of a name.
 fn fill<'v>(template: &str, value_of: impl Fn(&str) -> Option<Cow<'v, str>>) -> Rendered {
     let mut text = String::with_capacity(template.len());
