@@ -253,4 +253,8 @@ impl Observer for Publisher {
         }
         file.flatten().and_then(KeptOutput::read).or_else(|| self.outputs.read(id))
     }
+
+    fn output_file(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<PathBuf> {
+        self.files.output_file(output_of(plan, run, id)).ok()?
+    }
 }

@@ -18,7 +18,7 @@ use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping
 use steadfast_system::process::ProcessId;
 
 pub use approvals::ApprovalRow;
-pub use history::IterationRow;
+pub use history::{IterationReport, IterationRow};
 pub use nesting::Nesting;
 pub use notes::NoteRow;
 pub use row::{RunLine, RunRow};

@@ -227,6 +227,11 @@ pub struct IterationView {
     pub place: BranchView,
     pub checks: Vec<CheckView>,
     pub fields: Map<String, Value>,
+    /// What the agent reported.
+    pub files_touched: Vec<String>,
+    pub items_completed: Vec<String>,
+    pub errors: Vec<String>,
+    pub branches: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -391,6 +396,10 @@ fn iteration_view(plan: &Plan, iteration: IterationRow, facts: &RunFacts<'_>) ->
         place: branch_view(plan, iteration.id, facts),
         checks: checks.map(|check| CheckView { holds: check.holds, detail: check.detail }).collect(),
         fields: iteration.fields.into_iter().map(|(name, value)| (name, Value::String(value))).collect(),
+        files_touched: iteration.report.files,
+        items_completed: iteration.report.items,
+        errors: iteration.report.errors,
+        branches: iteration.report.branches,
     }
 }
 

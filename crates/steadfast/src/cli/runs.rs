@@ -200,9 +200,12 @@ pub(crate) struct RunHow {
     pub(crate) verify: Vec<String>,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
-    /// File whose text the first stage gets as ${INPUTS} (repeatable)
+    /// File, directory or pattern that the first stage gets as ${INPUTS}, and all stages in ${CTX} (repeatable)
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Vec<PathBuf>,
+    /// Text for ${CONTEXT} in the prompts; replaces that of the definition
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) context: Option<String>,
     /// Work in a separate git worktree and branch
     #[arg(long)]
     pub(crate) worktree: bool,

@@ -81,7 +81,8 @@ fn trust_new(context: &RunContext, planned: Result<Planned, PlanError>) -> Resul
 fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     runs::check_commands(&how.verify)?;
     let limits = how.limits.budget("", clock::now())?.limits;
-    Ok(Overrides { max, limits, verify: how.verify.clone(), ..runs::agent_overrides(&how.agent)? })
+    let (verify, context) = (how.verify.clone(), how.context.clone());
+    Ok(Overrides { max, limits, verify, context, ..runs::agent_overrides(&how.agent)? })
 }
 
 /// Starts the run of a plan that was made from the definition `what`.
@@ -96,10 +97,12 @@ fn start_planned(
     if (how.at.is_some() || how.every.is_some()) && !how.dry_run {
         return runs::make_appointment(context, &planned, name, how);
     }
+    let input_files = runs::input_files(context, &planned.inputs, &how.input)?;
     let new = NewRun {
         run_id: how.run_id.unwrap_or_else(uuid::Uuid::new_v4).to_string(),
+        inputs: runs::inputs_text(&planned.plan, &input_files)?,
+        input_files,
         planned,
-        inputs: runs::inputs_text(&how.input)?,
         worktree: how.worktree,
         trust: how.agent.trust,
         sandbox: how.agent.sandbox,

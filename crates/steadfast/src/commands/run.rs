@@ -50,8 +50,16 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
     };
     let new = NewRun {
         run_id,
-        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },
+        planned: Planned {
+            plan,
+            warnings: Vec::new(),
+            file: "<built in>".into(),
+            used: Vec::new(),
+            definition: None,
+            inputs: Vec::new(),
+        },
         inputs: None,
+        input_files: Vec::new(),
         worktree: arguments.worktree,
         trust: arguments.agent.trust,
         sandbox: arguments.agent.sandbox,

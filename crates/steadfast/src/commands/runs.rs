@@ -39,7 +39,7 @@ use crate::output::CommandResult;
 pub(super) use appointments::make as make_appointment;
 pub(super) use approval::answer;
 pub(super) use background::restart;
-pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
+pub(super) use starting::{How, NewRun, agent_overrides, check_commands, input_files, inputs_text, start};
 pub(super) use trust::{ledger, trust_new};
 pub(super) use unpublished::publish_owed;
 pub(super) use view::{faults_json, format_faults};

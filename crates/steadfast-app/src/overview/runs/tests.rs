@@ -80,6 +80,10 @@ fn the_detail_has_the_documented_fields_in_their_order() {
         "worktree",
         "checks",
         "fields",
+        "files_touched",
+        "items_completed",
+        "errors",
+        "branches",
     ];
     assert_eq!(keys(&json["history"][0]), iteration);
     assert_eq!(json["history"][0]["timestamp"], clock::to_rfc3339(START + MINUTE));

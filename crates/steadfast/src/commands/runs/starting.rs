@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steadfast_app::action::ActionError;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::dry_run::{self, Filled};
-use steadfast_engine::plan::{Overrides, Planned, agent_kind};
+use steadfast_engine::plan::{self, Overrides, Planned, agent_kind};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock;
 use steadfast_model::limit::Used;
@@ -36,7 +36,9 @@ pub(in crate::commands) enum How {
 pub(in crate::commands) struct NewRun {
     pub(in crate::commands) run_id: String,
     pub(in crate::commands) planned: Planned,
+    /// The text of the input files, if a prompt shows it.
     pub(in crate::commands) inputs: Option<String>,
+    pub(in crate::commands) input_files: Vec<PathBuf>,
     pub(in crate::commands) worktree: bool,
     /// Trust what the run uses of the repository.
     pub(in crate::commands) trust: bool,
@@ -84,6 +86,7 @@ pub(in crate::commands) fn start(
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;
+    RunFolder::at(home, &new.run_id).set_input_files(&new.input_files)?;
     let project = context.project_dir();
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
@@ -197,8 +200,27 @@ pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), Cli
     }
 }
 
-/// The text of `--input` files: one file as it is, several with their names as headings.
-pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<String>, CliError> {
+/// The files that a pipeline and `--input` name.
+pub(in crate::commands) fn input_files(
+    context: &RunContext,
+    of_pipeline: &[String],
+    flags: &[PathBuf],
+) -> Result<Vec<PathBuf>, CliError> {
+    let of_flags = flags.iter().map(|path| (path.to_string_lossy().into_owned(), false));
+    let mut files = Vec::new();
+    for (pattern, inside) in of_pipeline.iter().map(|pattern| (pattern.clone(), true)).chain(of_flags) {
+        let found = plan::input_files(&context.project, &pattern, inside)
+            .map_err(|error| CliError::new(code::USAGE, error.to_string(), error.hint()))?;
+        files.extend(found.into_iter().filter(|file| !files.contains(file)).collect::<Vec<_>>());
+    }
+    Ok(files)
+}
+
+/// The text of input files: one file as it is, several with their names as headings. `None` if no prompt shows it.
+pub(in crate::commands) fn inputs_text(plan: &Plan, files: &[PathBuf]) -> Result<Option<String>, CliError> {
+    if !plan.stages.iter().any(|stage| stage.prompt.contains("${INPUTS}")) {
+        return Ok(None);
+    }
     let mut parts = Vec::new();
     for path in files {
         let bytes = bounded::whole(path, 16 * 1024 * 1024)
