@@ -125,7 +125,11 @@ pub(crate) enum RunVerb {
     #[command(after_help = "Examples:
   steadfast loop resume auth
   steadfast loop resume auth --max 50          After max_iterations
-  steadfast loop resume auth --usd 20          After budget_usd")]
+  steadfast loop resume auth --usd 20          After budget_usd
+  steadfast loop resume auth --agent codex     With another agent from here on
+
+--agent and --model change the stages that are not over and use the agent of the next one. Stages with an agent of
+their own, and judges, keep theirs.")]
     Resume(ResumeArgs),
     /// Mark crashed runs, stop their processes and delete old output
     Cleanup(RunCleanupArgs),
@@ -174,7 +178,7 @@ pub(crate) struct RunHow {
     /// File whose text the first stage gets as ${INPUTS} (repeatable)
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Vec<PathBuf>,
-    /// Work in a separate git worktree and branch
+    /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
     /// Run in a tmux session named loop-NAME or pipeline-NAME
@@ -240,6 +244,12 @@ pub(crate) struct ResumeArgs {
     /// New maximum number of iterations of the resumed stage
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
+    /// Agent for the rest of the run: claude, codex, or a command that reads the prompt on stdin
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Model of that agent
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
     /// Run in the background, even after the terminal closes
@@ -287,7 +297,7 @@ pub(crate) struct RunArgs {
     pub(crate) agent: AgentArgs,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
-    /// Work in a separate git worktree and branch
+    /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
 }

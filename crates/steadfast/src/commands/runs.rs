@@ -8,8 +8,10 @@ mod control;
 mod driving;
 mod logs;
 mod nested;
+mod new_agent;
 mod preflight;
 mod progress;
+mod project;
 mod starting;
 mod trust;
 mod view;
@@ -54,8 +56,29 @@ pub(super) struct RunContext {
 impl RunContext {
     pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, CliError> {
         let paths = Paths::find(db)?;
-        let project = fs_err::canonicalize(std::env::current_dir()?)?;
+        let project = project::of(&current_dir()?);
         Ok(Self { paths, kind, project, now: clock::now(), json })
+    }
+
+    /// The path of a definition or program that the user named from a subdirectory of the project, if it exists there.
+    pub(super) fn named_below(&self, path: &str) -> Option<PathBuf> {
+        let here = current_dir().ok().filter(|here| *here != self.project)?;
+        Some(here.join(path)).filter(|found| !path.is_empty() && found.exists())
+    }
+
+    /// What [`Self::named_below`] finds, or the text as it is.
+    pub(super) fn resolve(&self, text: &str) -> String {
+        self.named_below(text).map_or_else(|| text.to_owned(), |path| path.to_string_lossy().into_owned())
+    }
+
+    /// Says where a run works that is started in a subdirectory.
+    pub(super) fn note_project(&self) {
+        if current_dir().is_ok_and(|here| here != self.project) {
+            output::note(&format!(
+                "note: the run belongs to the project {}; its agents work there",
+                self.project_dir()
+            ));
+        }
     }
 
     pub(super) fn catalogue(&self) -> Catalogue {
@@ -147,6 +170,11 @@ impl RunContext {
         }
         Ok(is_starting(status, engine, row.updated_at_ms, clock::now()) || self.is_driven(&row.run_id)?)
     }
+}
+
+/// Without symbolic links.
+fn current_dir() -> Result<PathBuf, std::io::Error> {
+    fs_err::canonicalize(std::env::current_dir()?)
 }
 
 pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
