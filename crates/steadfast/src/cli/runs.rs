@@ -133,6 +133,17 @@ their own, and judges, keep theirs.")]
     Resume(ResumeArgs),
     /// Mark crashed runs, stop their processes and delete old output
     Cleanup(RunCleanupArgs),
+    /// Import loops and pipelines that older tools left in .claude, to look at and resume
+    #[command(
+        after_help = "The files of the older tool are only read, and importing twice changes nothing. Loop types are looked for
+in .claude/loops, scripts/stages, your own and the built-in ones.
+Example: steadfast loop import, then steadfast loop resume NAME"
+    )]
+    Import {
+        /// Show what would be imported
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod background;
 mod cleanup;
 mod control;
 mod driving;
+mod importing;
 mod logs;
 mod nested;
 mod new_agent;
@@ -194,6 +195,7 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
         RunVerb::Kill { name } => control::kill(context, name),
         RunVerb::Resume(arguments) => control::resume(context, arguments),
         RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
+        RunVerb::Import { dry_run } => importing::import(context, *dry_run),
     }
 }
 

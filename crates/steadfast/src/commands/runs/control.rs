@@ -7,7 +7,7 @@ use steadfast_app::action::{self, ActionError};
 use steadfast_app::caller;
 use steadfast_engine::publish::KILLED_IN_REGISTRY;
 use steadfast_engine::run_folder::RunFolder;
-use steadfast_engine::{dispatcher, files, goal_link};
+use steadfast_engine::{dispatcher, files, goal_link, old_state};
 use steadfast_model::clock;
 use steadfast_model::goal::{Actor, change};
 use steadfast_model::limit::Axis;
@@ -169,6 +169,10 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
     }
     let row = stored(&store, &row.run_id)?;
     drop(store);
+    let renamed = old_state::make_room(&context.paths.home, &context.project, &row.run_id, &row.plan)?;
+    if let Some(renamed) = renamed {
+        output::note(&format!("note: the files of the older tool are in {} now", renamed.display()));
+    }
     launch(context, &row, how)
 }
 
