@@ -17,6 +17,7 @@ use steadfast_system::{bounded, env_vars, paths};
 
 use self::record::{ANSWER, EVIDENCE};
 use crate::descendants::{self, Descendants, FoundProcess};
+use crate::environment::StageEnvironment;
 use crate::run_folder::RunFolder;
 use crate::{crash, durable, lock};
 
@@ -171,9 +172,16 @@ impl Attempt {
     /// Starts the supervisor, `program __exec DIR`. It outlives this process, and starts nothing if this process dies
     /// before it has handed over the token.
     pub fn start(&self, program: &Path) -> std::io::Result<Child> {
+        self.start_in(program, &StageEnvironment::default())
+    }
+
+    /// Like [`Attempt::start`], in the environment of a stage.
+    pub(crate) fn start_in(&self, program: &Path, environment: &StageEnvironment) -> std::io::Result<Child> {
         let log = durable::open_to_append(&self.supervisor_log())?.into_parts().0;
         let token = self.token();
-        let mut supervisor = Command::new(program)
+        let mut command = Command::new(program);
+        environment.apply(&mut command);
+        let mut supervisor = command
             .arg("__exec")
             .arg(&self.directory)
             .stdin(if token.is_some() { Stdio::piped() } else { Stdio::null() })

@@ -11,6 +11,7 @@ use steadfast_model::run::{Plan, Run, RunKind, RunStatus};
 use steadfast_store::StoreError;
 
 mod address;
+mod artifacts;
 mod document;
 mod exchange;
 mod listing;

@@ -8,6 +8,7 @@ pub mod crash;
 mod descendants;
 pub mod dispatcher;
 pub mod durable;
+mod environment;
 pub mod files;
 mod footprint;
 pub mod foreground;

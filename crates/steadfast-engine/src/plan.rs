@@ -15,6 +15,9 @@ pub mod dry_run;
 mod fault;
 mod inputs;
 mod keys;
+mod links;
+mod named;
+mod order;
 mod pipeline;
 mod planning;
 mod rules;
@@ -136,7 +139,10 @@ pub fn plan_loop(
     let mut used = UsedDefinition::of(RunKind::Loop, &source, catalogue);
     let plan = def.map(|mut def| {
         if let Some(prompt) = &def.stage.prompt {
-            inputs::check_variables(prompt, None);
+            let axes = def.stage.matrix.iter().flatten().take(1).flatten().map(|(axis, _)| axis.as_str()).collect();
+            let artifacts = def.stage.artifacts.iter().flatten().map(|(name, _, _)| (name.as_str(), 1)).collect();
+            let scope = inputs::Scope { reach: None, axes, artifacts: &artifacts, merges: false };
+            inputs::check_variables(prompt, &scope);
         }
         def.stage.runs = flags.max.map(Runs::Count).or(def.stage.runs);
         let context = StageContext {
@@ -145,8 +151,9 @@ pub fn plan_loop(
             name: source.name.clone(),
             loop_type: Some(source.name.clone()),
             inputs: Vec::new(),
-            takes_model: true,
+            model_of: None,
             verified: true,
+            merges: false,
             at: faults.file(&source.file),
         };
         let stage = plan_stage(def.stage, context, flags);

@@ -75,6 +75,11 @@ impl RunFolder {
         self.path.join(format!("before-{stage}"))
     }
 
+    /// What a stage merges now.
+    pub(crate) fn merge_record(&self, stage: u32) -> PathBuf {
+        self.path.join(format!("merge-{stage}.json"))
+    }
+
     /// The text of the pipeline that the run was started with.
     pub(crate) fn definition(&self) -> Option<String> {
         fs_err::read_to_string(self.path.join(DEFINITION)).ok()

@@ -21,6 +21,9 @@ const REMINDER_COLUMNS: usize = 56;
 /// What every full text says about how to work on a goal.
 const RULES: &str = include_str!("../prompts/rules.md");
 
+/// The prompt of a stage that merges, if it has none of its own. A template of a run, see `run/template.rs`.
+pub const MERGE: &str = include_str!("../prompts/merge.md");
+
 #[derive(Debug, thiserror::Error)]
 #[error("prompt template: {0}")]
 pub struct PromptError(#[from] minijinja::Error);
@@ -124,6 +127,10 @@ pub fn iteration_result(file: &str, wants_vote: bool, promises: &[String]) -> Re
     let promises: Vec<String> = promises.iter().map(|promise| text::cut(promise, 500)).collect();
     render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
 }
+
+/// The template of an agent that resolves the conflicts of a merge; `${MERGE_BRANCH}` and `${MERGE_CONFLICTS}` are filled
+/// in for each, see `run/template.rs`.
+pub const MERGE: &str = include_str!("../prompts/merge.md");
 
 /// The template of a headless goal's iterations. `${OBJECTIVE}`, `${PROGRESS}`, `${RESULT}` and `${ITERATION}` are
 /// filled in by each of them, see `run/template.rs`; commands of the user are quoted here, and nothing in them is filled in.

@@ -4,6 +4,8 @@
 //! a crash the saved state shows what was active.
 
 pub mod condition;
+mod graph;
+pub mod inputs;
 pub mod machine;
 pub mod name;
 pub mod nesting;
@@ -20,6 +22,7 @@ use strum::{Display, EnumString, IntoStaticStr};
 use crate::clock::Millis;
 
 pub use condition::Condition;
+pub use graph::StageGraph;
 pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
 pub use plan::{AgentKind, AgentPlan, EnvVariable, MergePlan, Plan, Rule, RunLimits, RunPurpose, StagePlan, Then};
 pub use reason::RunReason;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::RunGoal;
 use steadfast_model::clock::Millis;
 use steadfast_model::limit::Axis;
-use steadfast_model::run::{AttemptId, RunKind, RunReason, RunStatus, WaitReason, name};
+use steadfast_model::run::{AttemptId, RunKind, RunReason, RunStatus, StagePlan, WaitReason, name};
 use steadfast_store::{Db, RunLine, RunRow, StoreError};
 use steadfast_system::process::ProcessId;
 
@@ -32,8 +32,8 @@ const STARTING_MS: Millis = 10_000;
 pub struct RunFacts<'a> {
     pub is_live: bool,
     pub now: Millis,
-    /// The branch of an attempt; the flag says whether its stage is parallel.
-    pub branch_of: &'a dyn Fn(AttemptId, bool) -> BranchView,
+    /// The branch of an attempt of a stage.
+    pub branch_of: &'a dyn Fn(AttemptId, &StagePlan) -> BranchView,
     /// What an attempt left whose engine is gone. Not asked while an engine drives the run.
     pub left_of: &'a dyn Fn(AttemptId) -> LeftView,
 }

@@ -16,6 +16,7 @@ const FILE_BYTES: u64 = 1 << 20;
 const TEXT_CHARS: usize = 10_000;
 const SUMMARY_CHARS: usize = 600;
 const MOST_PROMISES: usize = 20;
+const MOST_BRANCHES: usize = 1_000;
 
 /// Reads the result of an iteration; `None` if the agent left nothing at all.
 pub(crate) fn read(
@@ -97,9 +98,23 @@ fn from_json(text: &str) -> Option<AgentResult> {
         plateau: object.get("plateau").and_then(boolean),
         reasoning: string("reasoning"),
         decision: string("decision").and_then(|word| word.to_lowercase().parse().ok()),
+        branches: object.get("branches").map(branches).unwrap_or_default(),
         ..AgentResult::default()
     };
     (result != AgentResult::default()).then_some(result)
+}
+
+/// Branches by name or by the number of their iteration.
+fn branches(value: &Value) -> Vec<String> {
+    let word = |value: &Value| match value {
+        Value::String(text) => Some(harmless(text)),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    match value {
+        Value::Array(listed) => listed.iter().take(MOST_BRANCHES).filter_map(word).collect(),
+        one => word(one).into_iter().collect(),
+    }
 }
 
 /// Agents also write booleans as words.

@@ -126,7 +126,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
     };
     let invoked = agent::invocation(&call).map_err(std::io::Error::other)?;
     invoked.prepare(&call, request.limit, request.grace, 0)?;
-    let mut supervisor = attempt.start(&request.program)?;
+    let mut supervisor = attempt.start_in(&request.program, &context.environment)?;
     // To inspect the attempt before its supervisor holds the lock would abandon it.
     while attempt.supervisor()?.is_none() {
         if supervisor.try_wait()?.is_some() {

@@ -10,6 +10,23 @@ use super::yaml::{MapEntry, Node, Yaml};
 const MAX_TEXT: usize = 20_000;
 const MAX_TEXTS: usize = 1_000;
 
+/// Keys of other tools, and what they are called here.
+const FOREIGN: [(&str, &str); 13] = [
+    ("if", "when"),
+    ("condition", "when"),
+    ("depends_on", "needs"),
+    ("dependencies", "needs"),
+    ("after", "needs"),
+    ("retry", "retries"),
+    ("max_retries", "retries"),
+    ("environment", "env"),
+    ("secrets", "env"),
+    ("continue_on_error", "on_fail"),
+    ("allow_failure", "on_fail"),
+    ("approval", "approve"),
+    ("outputs", "artifacts"),
+];
+
 /// Defines a struct from a table of `field: type = reader("key" | "synonym")`. A field without a reader is another table
 /// that reads its keys from the same mapping.
 macro_rules! keys {
@@ -140,12 +157,17 @@ impl<'a> Keys<'a> {
         Some(Value::of_entry(first, &self.at))
     }
 
-    fn warn_of_unknown(&self, what: &str) {
+    /// A key that means nothing here was meant to do something, so it is not skipped.
+    fn refuse_unknown(&self, what: &str) {
         for entry in self.entries.iter().filter(|entry| !self.known.contains(&entry.key.as_str())) {
             let key: String = entry.key.chars().take(80).collect();
-            let meant = did_you_mean(&key, self.known.iter().copied());
+            let other = FOREIGN.iter().find(|(foreign, own)| *foreign == key && self.known.contains(own));
+            let meant = match other {
+                Some((_, own)) => format!("the key is `{own}` here. "),
+                None => did_you_mean(&key, self.known.iter().copied()),
+            };
             let fix = if meant.is_empty() { "remove it".to_owned() } else { format!("{meant}Otherwise remove it") };
-            self.at.line(entry.line).warning(format!("{what} has no key `{key}`: it is ignored"), fix);
+            self.at.line(entry.line).error(format!("{what} has no key `{key}`"), fix);
         }
     }
 }
@@ -167,7 +189,7 @@ impl<'a> Value<'a> {
         };
         let mut keys = Keys { at, entries, known: Vec::new() };
         let table = T::read(&mut keys);
-        keys.warn_of_unknown(what);
+        keys.refuse_unknown(what);
         Some(table)
     }
 

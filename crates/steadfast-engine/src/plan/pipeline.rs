@@ -10,10 +10,12 @@ use steadfast_model::run::{AgentKind, RunKind, StagePlan};
 use super::agents::AgentDef;
 use super::catalogue::{Catalogue, DefinitionSource};
 use super::fault::{Faults, Location, did_you_mean};
-use super::inputs::{self, Inputs, inputs};
+use super::inputs::{Inputs, inputs};
 use super::keys::{LocatedText, Setting, Value, duration, keys, located_text, no_effect, text, timeout};
+use super::links;
+use super::order::{self, OrderDef};
 use super::planning::{LimitsDef, StageContext, limits, plan_stage};
-use super::stage::{self, StageDef, StagePrompt};
+use super::stage::{self, LoopDef, StageDef, StagePrompt};
 use super::used::{UsedDefinition, UsedLoop, commands_of_definitions};
 use super::yaml::{self, Yaml};
 use super::{Overrides, PlanError};
@@ -50,6 +52,7 @@ keys! {
         loop_type: Option<LocatedText> = located_text("loop" | "stage"),
         description: Option<String> = text("description"),
         inputs: Option<Inputs> = inputs("inputs"),
+        order: OrderDef,
         def: StageDef,
     }
 }
@@ -109,18 +112,21 @@ pub(super) struct PipelineDef {
     /// The agent of stages that set none.
     agent: AgentKind,
     stages: Vec<PipelineStage>,
+    /// For each stage, the numbers of those that it needs.
+    needs: Vec<Option<Vec<u32>>>,
     /// By the names that stages use.
     loops: BTreeMap<String, UsedLoop>,
 }
 
 #[derive(Debug)]
-struct PipelineStage {
-    at: Location,
+pub(super) struct PipelineStage {
+    pub(super) at: Location,
     /// Empty after a fault.
-    name: String,
-    loop_type: Option<String>,
-    inputs: Inputs,
-    def: StageDef,
+    pub(super) name: String,
+    pub(super) loop_type: Option<String>,
+    pub(super) inputs: Inputs,
+    pub(super) order: OrderDef,
+    pub(super) def: StageDef,
 }
 
 pub(super) fn read(source: &DefinitionSource, catalogue: &Catalogue, faults: &Faults) -> Option<PipelineDef> {
@@ -135,13 +141,12 @@ pub(super) fn read(source: &DefinitionSource, catalogue: &Catalogue, faults: &Fa
     let defaults = StageDef { agent, delay_ms, timeout_ms, ..StageDef::default() };
     let is_steps = list.is_steps;
     let mut reader = StageReader { catalogue, faults, defaults, is_steps, loops: BTreeMap::new(), names: Vec::new() };
-    let stages = list.stages.into_iter().map(|(stage, at)| reader.read(stage, at)).collect();
+    let stages: Vec<PipelineStage> = list.stages.into_iter().map(|(stage, at)| reader.read(stage, at)).collect();
+    let needs = links::check(&stages);
     let agent = reader.defaults.agent.program();
     let loops = reader.loops.into_iter().filter_map(|(name, read)| Some((name, read?))).collect();
     let limits = keys.limits.on().unwrap_or_default();
-    let def = PipelineDef { title: keys.name, limits, agent, stages, loops };
-    def.check_inputs();
-    Some(def)
+    Some(PipelineDef { title: keys.name, limits, agent, stages, needs, loops })
 }
 
 struct StageReader<'a> {
@@ -160,11 +165,15 @@ impl StageReader<'_> {
         if let Some(prompt) = &def.prompt {
             warn_of_file_name(prompt);
         }
+        if keys.order.merge.is_some() {
+            order::refuse_beside_merge(&def, &at);
+        }
         let loop_type = keys.loop_type.as_ref().map(|(name, _)| name.clone());
         let name = self.name(keys.name, loop_type.clone(), &at);
         let base = keys.loop_type.map(|(name, at)| self.loop_def(&name, &at)).unwrap_or_default();
         let def = def.based_on(self.defaults.clone()).based_on(base);
-        PipelineStage { at, name: name.unwrap_or_default(), loop_type, inputs: keys.inputs.unwrap_or_default(), def }
+        let (name, inputs) = (name.unwrap_or_default(), keys.inputs.unwrap_or_default());
+        PipelineStage { at, name, loop_type, inputs, order: keys.order, def }
     }
 
     fn name(&mut self, given: Option<LocatedText>, loop_type: Option<String>, at: &Location) -> Option<String> {
@@ -204,8 +213,9 @@ impl StageReader<'_> {
     fn read_loop(&self, name: &str, at: &Location) -> Option<UsedLoop> {
         match self.catalogue.find_loop(name) {
             Ok(source) => {
-                let def = stage::read_loop(&source, self.faults)?.stage;
-                Some(UsedLoop { def, used: UsedDefinition::of(RunKind::Loop, &source, self.catalogue) })
+                let LoopDef { stage: def, limits, .. } = stage::read_loop(&source, self.faults)?;
+                let limits = limits.on().unwrap_or_default();
+                Some(UsedLoop { def, limits, used: UsedDefinition::of(RunKind::Loop, &source, self.catalogue) })
             }
             Err(PlanError::NoDefinitionNamed { known, .. }) => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));
@@ -235,25 +245,10 @@ fn slug(text: &str) -> Option<String> {
 }
 
 impl PipelineDef {
-    /// Every input has to be an earlier stage.
-    fn check_inputs(&self) {
-        let names: Vec<&str> = self.stages.iter().map(|stage| stage.name.as_str()).collect();
-        for (number, stage) in self.stages.iter().enumerate() {
-            let (earlier, others) = names.split_at(number);
-            let earlier: Vec<&str> = earlier.iter().copied().filter(|name| !name.is_empty()).collect();
-            for (input, at) in stage.inputs.names.iter().flatten() {
-                inputs::check_input(input, &earlier, others, at);
-            }
-            if let Some(prompt) = &stage.def.prompt {
-                inputs::check_variables(prompt, Some((&earlier, others)));
-            }
-        }
-    }
-
     /// The program that `--model` means: that of stages that set none, or the first if all of them do.
     fn program_of_model(&self, flags: &Overrides) -> AgentKind {
         let usual = flags.agent.as_ref().unwrap_or(&self.agent);
-        let programs = || self.stages.iter().map(|stage| stage.def.agent.program());
+        let programs = || self.stages.iter().flat_map(|stage| stage.def.programs());
         if programs().any(|program| program == *usual) {
             return usual.clone();
         }
@@ -270,7 +265,7 @@ impl PipelineDef {
         let last = self.stages.len();
         let of_model = self.program_of_model(flags);
         let mut plans = Vec::new();
-        for (number, stage) in (1..).zip(self.stages) {
+        for ((number, stage), needs) in (1..).zip(self.stages).zip(self.needs) {
             let of_loop = stage.loop_type.as_ref().and_then(|name| self.loops.get_mut(name));
             let context = StageContext {
                 kind: RunKind::Pipeline,
@@ -278,12 +273,15 @@ impl PipelineDef {
                 name: stage.name,
                 loop_type: stage.loop_type,
                 inputs: stage.inputs.names.into_iter().flatten().map(|(input, _)| input).collect(),
-                takes_model: flags.agent.is_some() || stage.def.agent.program() == of_model,
+                model_of: flags.agent.is_none().then(|| of_model.clone()),
                 verified: number == last,
+                merges: stage.order.merge.is_some(),
                 at: stage.at,
             };
             let mut plan = plan_stage(stage.def, context, flags);
             plan.latest_inputs = stage.inputs.latest;
+            let limits = of_loop.as_ref().map(|of_loop| of_loop.limits.clone()).unwrap_or_default();
+            stage.order.complete(&mut plan, needs, limits);
             plan.runs = plan.runs.min(flags.max.unwrap_or(u32::MAX));
             let commands = commands_of_definitions(&plan, flags);
             own.add_commands(match of_loop {

@@ -10,6 +10,7 @@ use steadfast_model::host::Host;
 
 mod built_in;
 mod faults;
+mod language;
 mod places;
 mod used;
 

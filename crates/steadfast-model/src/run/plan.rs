@@ -174,6 +174,12 @@ impl StagePlan {
         own.iter().chain(&self.judge)
     }
 
+    /// The values of an iteration in the matrix, counted from 1, by name.
+    pub fn matrix_of(&self, iteration: u32) -> impl Iterator<Item = (&String, &String)> {
+        let index = usize::try_from(iteration).ok().and_then(|iteration| iteration.checked_sub(1));
+        index.and_then(|index| self.matrix.get(index)).into_iter().flatten()
+    }
+
     /// A stage with the defaults: Claude Code, one iteration after the other, without a delay.
     pub fn new(name: impl Into<String>, completion: Rule, runs: u32) -> Self {
         let name = name.into();

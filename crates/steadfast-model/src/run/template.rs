@@ -47,6 +47,8 @@ pub struct Variables {
     /// `${RESULT}`: the path of the result file.
     pub result: String,
     pub objective: String,
+    /// Others by their whole name: `${MATRIX.name}`, `${ARTIFACTS.name}`, `${MERGE_BRANCH}`, `${MERGE_CONFLICTS}`.
+    pub more: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +60,9 @@ pub struct Rendered {
 
 impl Variables {
     fn value(&self, name: &str) -> Option<Cow<'_, str>> {
+        if let Some(value) = self.more.get(name) {
+            return Some(value.into());
+        }
         let value = match name {
             name if SESSION.contains(&name) => &self.session,
             "ITERATION" => return Some(self.iteration.to_string().into()),
@@ -82,6 +87,16 @@ pub fn render(template: &str, variables: &Variables) -> Rendered {
 /// Fills in the name of a file or label, where only the run's name is known.
 pub fn render_name(template: &str, session: &str) -> Rendered {
     fill(template, |name| SESSION.contains(&name).then_some(session.into()))
+}
+
+/// Whether a template has a variable that this is true of.
+pub fn uses(template: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+    let found = std::cell::Cell::new(false);
+    fill(template, |name| {
+        found.set(found.get() || is_meant(name));
+        None
+    });
+    found.get()
 }
 
 /// One pass over a template; `value_of` returns the value of a name.
@@ -144,6 +159,7 @@ mod tests {
             item: "beads-12".into(),
             result: "/p/result.json".into(),
             objective: "ship it".into(),
+            more: BTreeMap::from([("MATRIX.os".into(), "linux ${ITEM}".into())]),
         }
     }
 
@@ -157,6 +173,7 @@ mod tests {
             ("a ${INPUTS} b", "a R&D costs $5 \\1 ${SESSION} ${INPUTS.plan} b"),
             ("${INPUTS.plan}", "the ${INPUTS.plan} of $${ITEM}"),
             ("${ITEM}=${CURRENT_ITEM}", "beads-12=beads-12"),
+            ("${MATRIX.os}", "linux ${ITEM}"),
             ("${RESULT}: ${OBJECTIVE}", "/p/result.json: ship it"),
             ("$${ITEM} $$${ITEM} $${MISSING}", "${ITEM} $${ITEM} ${MISSING}"),
             ("$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM ${ITEM}", "$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM beads-12"),

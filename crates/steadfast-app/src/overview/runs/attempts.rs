@@ -56,7 +56,7 @@ pub enum Left {
 }
 
 pub(super) fn branch_view(plan: &Plan, id: AttemptId, facts: &RunFacts<'_>) -> BranchView {
-    (facts.branch_of)(id, plan.stage(id.stage).is_some_and(|stage| stage.parallel))
+    plan.stage(id.stage).map_or_else(BranchView::default, |stage| (facts.branch_of)(id, stage))
 }
 
 /// The attempts that have not ended.

@@ -139,7 +139,7 @@ pub(super) fn print_permissions_once(context: &RunContext, plan: &Plan) {
     if lines.is_empty() {
         return;
     }
-    if plan.stages.iter().any(|stage| !matches!(stage.agent.kind, AgentKind::Command(_))) {
+    if plan.stages.iter().flat_map(StagePlan::all_agents).any(|agent| !matches!(agent.kind, AgentKind::Command(_))) {
         let config = context.paths.home.join("config.toml");
         lines.push(format!("to change that, set `permission_flags` in {}", config.display()));
     }

@@ -6,7 +6,7 @@ use steadfast_app::overview::runs::{
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::worktree;
 use steadfast_model::goal::PausedReason;
-use steadfast_model::run::{RunReason, RunStatus, StageStatus};
+use steadfast_model::run::{RunReason, RunStatus, StagePlan, StageStatus};
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, RunRow};
 
@@ -40,8 +40,8 @@ pub(in crate::commands::runs) fn show_status(
     let home = &context.paths.home;
     // Most runs have no worktrees, and looking for thousands of them takes long.
     let has_worktrees = worktree::are_there(home, &row.run_id);
-    let branch_of = |id, is_parallel| {
-        let kept = has_worktrees.then(|| worktree::kept(home, &row.run_id, id, is_parallel)).flatten();
+    let branch_of = |id, stage: &StagePlan| {
+        let kept = has_worktrees.then(|| worktree::kept(home, &row.run_id, stage, id)).flatten();
         kept.map_or_else(BranchView::default, |kept| BranchView {
             branch: Some(kept.branch),
             worktree: kept.worktree.map(|path| path.to_string_lossy().into_owned()),
