@@ -1,6 +1,7 @@
 //! One attempt from the engine's side: its directory, starting its supervisor, its state, and ending it. Everything here
 //! also works for attempts of an engine that is gone: the directory, its lock and the process table are enough.
 
+mod left;
 mod record;
 mod token;
 
@@ -20,6 +21,7 @@ use crate::environment::StageEnvironment;
 use crate::run_folder::RunFolder;
 use crate::{crash, durable, lock};
 
+pub use self::left::LeftAttempt;
 pub(crate) use self::record::{
     ABANDONED, CONTEXT, ERRORS, ESCAPED, EXIT, EscapedRecord, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR, SUPERVISOR_LOG,
 };

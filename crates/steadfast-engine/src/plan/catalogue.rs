@@ -93,10 +93,16 @@ impl Catalogue {
         }
     }
 
-    fn folders(&self, kind: RunKind) -> [(DefinitionOrigin, PathBuf); 2] {
+    /// The folders of definitions. The second of the project is where an older tool keeps them.
+    fn folders(&self, kind: RunKind) -> Vec<(DefinitionOrigin, PathBuf)> {
         let folder = format!("{kind}s");
-        [
+        let of_other_tool = match kind {
+            RunKind::Loop => "scripts/stages",
+            RunKind::Pipeline => "scripts/pipelines",
+        };
+        vec![
             (DefinitionOrigin::Project, self.project.join(".claude").join(&folder)),
+            (DefinitionOrigin::Project, self.project.join(of_other_tool)),
             (DefinitionOrigin::User, self.home.join(folder)),
         ]
     }
@@ -133,7 +139,7 @@ impl Catalogue {
 
     /// Whether a definition of the project would replace the user's or a built-in one.
     pub(super) fn shadows(&self, kind: RunKind, name: &str) -> bool {
-        let [_, (_, home)] = self.folders(kind);
+        let home = self.home.join(format!("{kind}s"));
         file_in(kind, &home, name).is_some() || built_in(kind, name).is_some()
     }
 

@@ -52,6 +52,11 @@ impl Plan {
             .flat_map(|stage| std::iter::once(&mut stage.agent).chain(&mut stage.agents).chain(&mut stage.judge))
     }
 
+    /// Whether the run was imported without its prompts, so that it cannot be resumed.
+    pub fn is_history_only(&self) -> bool {
+        self.stages.iter().all(|stage| stage.prompt.is_empty())
+    }
+
     pub fn pursues_goal(&self) -> bool {
         // Plans stored by earlier versions have no purpose. A loop of a type names it in its stage.
         let is_untyped = || self.stages.iter().all(|stage| stage.loop_type.is_none());

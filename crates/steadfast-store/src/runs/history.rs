@@ -221,7 +221,7 @@ impl Db<'_> {
                 rule::vote(success, &facts),
                 result.decision.map(<&str>::from),
                 result.summary.as_deref().map(kept),
-                result.reasoning.as_deref().map(kept),
+                rule::reasoning(success, &facts).map(kept),
                 to_json(&fields)?,
                 to_json(&facts)?,
                 success.exit_code,

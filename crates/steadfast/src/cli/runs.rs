@@ -154,10 +154,25 @@ In a parallel stage, one of the agents reads them. A message has at most 4000 ch
     #[command(after_help = "Examples:
   steadfast loop resume auth
   steadfast loop resume auth --max 50          After max_iterations
-  steadfast loop resume auth --usd 20          After budget_usd")]
+  steadfast loop resume auth --usd 20          After budget_usd
+  steadfast loop resume auth --agent codex     With another agent from here on
+
+--agent and --model change the stages that are not over and use the agent of the next one. Stages with an agent of
+their own, and judges, keep theirs.")]
     Resume(ResumeArgs),
     /// Mark crashed runs, stop their processes and delete old output
     Cleanup(RunCleanupArgs),
+    /// Import loops and pipelines that older tools left in .claude, to look at and resume
+    #[command(
+        after_help = "The files of the older tool are only read, and importing twice changes nothing. Loop types are looked for
+in .claude/loops, scripts/stages, your own and the built-in ones.
+Example: steadfast loop import, then steadfast loop resume NAME"
+    )]
+    Import {
+        /// Show what would be imported
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -206,7 +221,7 @@ pub(crate) struct RunHow {
     /// Text for ${CONTEXT} in the prompts; replaces that of the definition
     #[arg(long, value_name = "TEXT")]
     pub(crate) context: Option<String>,
-    /// Work in a separate git worktree and branch
+    /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
     /// Start later: 22:00, "2026-12-01 03:00", or "in 2h"; `steadfast watch` starts it
@@ -284,6 +299,12 @@ pub(crate) struct ResumeArgs {
     /// New maximum number of iterations of the resumed stage
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
+    /// Agent for the rest of the run: claude, codex, or a command that reads the prompt on stdin
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Model of that agent
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
     /// Run in the background, even after the terminal closes
@@ -337,7 +358,7 @@ pub(crate) struct RunArgs {
     pub(crate) agent: AgentArgs,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
-    /// Work in a separate git worktree and branch
+    /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
 }

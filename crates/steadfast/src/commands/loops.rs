@@ -21,9 +21,10 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
     let catalogue = context.catalogue();
     match verb {
         LoopVerb::Run(arguments) => {
-            let mut overrides = run_overrides(arguments.max, &arguments.how)?;
+            let mut overrides = run_overrides(&context, arguments.max, &arguments.how)?;
             overrides.items = arguments.items;
-            let planned = plan_loop(&catalogue, &arguments.loop_type, arguments.name.as_deref(), &overrides);
+            let loop_type = named_loop(&context, &arguments.loop_type);
+            let planned = plan_loop(&catalogue, &loop_type, arguments.name.as_deref(), &overrides);
             start_planned(&context, planned, &arguments.loop_type, arguments.name.as_deref(), &arguments.how)
         }
         LoopVerb::OnRun(verb) => runs::on_run(&context, &verb),
@@ -34,7 +35,7 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
             trust_new(&context, plan_loop(&catalogue, &name, None, &Overrides::default()))?;
             Ok(created(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
-        LoopVerb::Validate { name } => Ok(validated(&validate_loop(&catalogue, &name)?, &name)),
+        LoopVerb::Validate { name } => Ok(validated(&validate_loop(&catalogue, &named_loop(&context, &name))?, &name)),
     }
 }
 
@@ -43,10 +44,10 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
     let catalogue = context.catalogue();
     match verb {
         PipelineVerb::Run(arguments) => {
-            let overrides = run_overrides(arguments.max, &arguments.how)?;
-            let (file, name) = (&arguments.file, arguments.name.as_deref());
-            let planned = plan_pipeline(&catalogue, file, name, &overrides, context.now);
-            start_planned(&context, planned, file, name, &arguments.how)
+            let overrides = run_overrides(&context, arguments.max, &arguments.how)?;
+            let (file, name) = (named_file(&context, &arguments.file), arguments.name.as_deref());
+            let planned = plan_pipeline(&catalogue, &file, name, &overrides, context.now);
+            start_planned(&context, planned, &arguments.file, name, &arguments.how)
         }
         PipelineVerb::OnRun(verb) => runs::on_run(&context, &verb),
         PipelineVerb::Approve(arguments) => runs::answer(&context, &arguments, true),
@@ -59,8 +60,21 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
             trust_new(&context, plan_pipeline(&catalogue, &name, None, &Overrides::default(), context.now))?;
             Ok(created(&[path], &format!("check it: steadfast pipeline validate {name}")))
         }
-        PipelineVerb::Validate { file } => Ok(validated(&validate_pipeline(&catalogue, &file)?, &file)),
+        PipelineVerb::Validate { file } => {
+            Ok(validated(&validate_pipeline(&catalogue, &named_file(&context, &file))?, &file))
+        }
     }
+}
+
+/// A loop type that is named by a path is looked for in the user's directory first.
+fn named_loop(context: &RunContext, name: &str) -> String {
+    if name.contains('/') { context.resolve(name) } else { name.to_owned() }
+}
+
+/// The same for a pipeline; a plain file name is a path too if the file exists.
+fn named_file(context: &RunContext, file: &str) -> String {
+    let is_file = context.named_below(file).is_some_and(|path| path.is_file());
+    if is_file { context.resolve(file) } else { file.to_owned() }
 }
 
 /// The folder of a new definition, and who may read it.
@@ -78,11 +92,11 @@ fn trust_new(context: &RunContext, planned: Result<Planned, PlanError>) -> Resul
 }
 
 /// The flags that loops and pipelines share. The turns of a budget profile are a limit unless `--max` is given.
-fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
+fn run_overrides(context: &RunContext, max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     runs::check_commands(&how.verify)?;
     let limits = how.limits.budget("", clock::now())?.limits;
-    let (verify, context) = (how.verify.clone(), how.context.clone());
-    Ok(Overrides { max, limits, verify, context, ..runs::agent_overrides(&how.agent)? })
+    let (verify, text) = (how.verify.clone(), how.context.clone());
+    Ok(Overrides { max, limits, verify, context: text, ..runs::agent_overrides(context, &how.agent)? })
 }
 
 /// Starts the run of a plan that was made from the definition `what`.

@@ -11,7 +11,7 @@ use steadfast_engine::plan::{self, Overrides, Planned, agent_kind};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock;
 use steadfast_model::limit::Used;
-use steadfast_model::run::{Plan, RunStatus, machine};
+use steadfast_model::run::{AgentKind, Plan, RunStatus, StagePlan, inputs, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
@@ -59,6 +59,7 @@ pub(in crate::commands) fn start(
         output::note(&view::format_faults(&new.planned.warnings));
     }
     permissions::apply_sandbox(context, &mut plan, new.sandbox)?;
+    context.note_project();
     if new.dry_run {
         return dry_run_page(new, &plan);
     }
@@ -174,20 +175,30 @@ fn name_in_use(context: &RunContext, store: &Store, name: &str) -> CliError {
     CliError::new(code::WRONG_STATE, format!("{kind} {name} {state}"), hint)
 }
 
-pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
+pub(in crate::commands) fn agent_overrides(context: &RunContext, arguments: &AgentArgs) -> Result<Overrides, CliError> {
     let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
-    let agent = arguments.agent.as_deref().map(agent_kind).transpose();
     let parse_timeout = |text: &String| {
         let timeout = clock::parse_duration(text).filter(|timeout| *timeout > 0);
         timeout.ok_or_else(|| usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 2h"))
     };
     Ok(Overrides {
-        agent: agent.map_err(|(what, fix)| usage(what, &fix))?,
+        agent: arguments.agent.as_deref().map(|text| parse_agent(context, text)).transpose()?,
         model: arguments.model.clone(),
         user_hooks: arguments.user_hooks.then_some(true),
         timeout_ms: arguments.timeout.as_ref().map(parse_timeout).transpose()?,
         ..Overrides::default()
     })
+}
+
+/// Reads the value of `--agent`. A program is looked for in the user's directory, then in the project.
+pub(super) fn parse_agent(context: &RunContext, text: &str) -> Result<AgentKind, CliError> {
+    let mut kind = agent_kind(text).map_err(|(what, fix)| CliError::new(code::USAGE, what, fix))?;
+    if let AgentKind::Command(words) = &mut kind
+        && let Some(program) = words.first_mut().filter(|program| program.contains('/'))
+    {
+        *program = context.resolve(program);
+    }
+    Ok(kind)
 }
 
 pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), CliError> {
@@ -218,7 +229,8 @@ pub(in crate::commands) fn input_files(
 
 /// The text of input files: one file as it is, several with their names as headings. `None` if no prompt shows it.
 pub(in crate::commands) fn inputs_text(plan: &Plan, files: &[PathBuf]) -> Result<Option<String>, CliError> {
-    if !plan.stages.iter().any(|stage| stage.prompt.contains("${INPUTS}")) {
+    let shows = |stage: &StagePlan| inputs::with_inputs_appended(&stage.prompt, true).contains("${INPUTS}");
+    if !plan.stages.iter().any(shows) {
         return Ok(None);
     }
     let mut parts = Vec::new();
