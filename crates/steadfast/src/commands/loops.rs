@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadfast_engine::plan::{
-    DefinitionOrigin, Fault, Level, ListedDefinition, Overrides, PlanError, Planned, plan_loop, plan_pipeline,
-    scaffold, validate_loop, validate_pipeline,
+    DefinitionOrigin, Level, ListedDefinition, Overrides, PlanError, Planned, plan_loop, plan_pipeline, scaffold,
 };
 use steadfast_model::run::RunKind;
 use steadfast_model::{clock, text};
 
+use super::definitions;
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::{LoopVerb, PipelineVerb, RunHow};
 use crate::error::{CliError, code};
@@ -33,7 +33,7 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
             Ok(created(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
-        LoopVerb::Validate { name } => Ok(validated(&validate_loop(&catalogue, &name)?, &name)),
+        LoopVerb::Validate { name } => definitions::validate(&catalogue, RunKind::Loop, name.as_deref()),
     }
 }
 
@@ -55,7 +55,8 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
             scaffold::new_pipeline(&path, &name, readers)?;
             Ok(created(&[path], &format!("check it: steadfast pipeline validate {name}")))
         }
-        PipelineVerb::Validate { file } => Ok(validated(&validate_pipeline(&catalogue, &file)?, &file)),
+        PipelineVerb::Validate { file } => definitions::validate(&catalogue, RunKind::Pipeline, file.as_deref()),
+        PipelineVerb::Graph { file, mermaid } => definitions::graph(&catalogue, &file, mermaid),
     }
 }
 
@@ -77,7 +78,7 @@ fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> 
 
 /// Starts the run of a plan that was made from the definition `what`.
 fn start_planned(context: &RunContext, planned: Result<Planned, PlanError>, what: &str, how: &RunHow) -> CommandResult {
-    let planned = planned.map_err(|error| refused(error, context.kind, what))?;
+    let planned = planned.map_err(|error| refused(error, context.kind, "run", what))?;
     if !how.dry_run {
         runs::require_trust(context, &planned, how.trust)?;
     }
@@ -97,12 +98,12 @@ fn start_planned(context: &RunContext, planned: Result<Planned, PlanError>, what
 }
 
 /// Prints all faults on stderr and returns an error that counts them.
-fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
+pub(super) fn refused(error: PlanError, kind: RunKind, verb: &str, what: &str) -> CliError {
     match &error {
         PlanError::Faults(faults) => {
             output::note(&runs::format_faults(faults));
             let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
-            let message = format!("cannot run {what}: {errors} error{}", if errors == 1 { "" } else { "s" });
+            let message = format!("cannot {verb} {what}: {errors} error{}", if errors == 1 { "" } else { "s" });
             let shown = text::headline(what, 200);
             let hint = format!("fix the errors above, then check with `steadfast {kind} validate {shown}`");
             let faults = Some(Box::new(runs::faults_json(faults)));
@@ -110,19 +111,6 @@ fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
         }
         _ => error.into(),
     }
-}
-
-fn validated(faults: &[Fault], what: &str) -> CommandOutput {
-    let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
-    let warnings = faults.len() - errors;
-    let verdict = match (errors, warnings) {
-        (0, 0) => format!("{what} is valid"),
-        (0, _) => format!("{what} is valid, with {warnings} {}", if warnings == 1 { "warning" } else { "warnings" }),
-        _ => format!("{what} is invalid: {errors} {}", if errors == 1 { "error" } else { "errors" }),
-    };
-    let text = if faults.is_empty() { verdict } else { format!("{}\n{verdict}", runs::format_faults(faults)) };
-    let json = json!({"valid": errors == 0, "faults": runs::faults_json(faults)});
-    CommandOutput { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
 }
 
 fn listed(types: &[ListedDefinition], what: &str) -> CommandOutput {
