@@ -251,6 +251,30 @@ pub fn validate_pipeline(catalogue: &Catalogue, file: &str) -> Result<Vec<Fault>
     faults_of(plan_pipeline(catalogue, file, Some("name"), &Overrides::default(), 0))
 }
 
+/// A definition of the project and its faults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    pub kind: RunKind,
+    /// Its path in the project.
+    pub file: String,
+    pub faults: Vec<Fault>,
+}
+
+/// Checks all loop types and pipelines of the project.
+pub fn check_project(catalogue: &Catalogue) -> Result<Vec<Checked>, PlanError> {
+    let mut checked = Vec::new();
+    for kind in [RunKind::Loop, RunKind::Pipeline] {
+        for file in catalogue.files_of_project(kind) {
+            let faults = match kind {
+                RunKind::Loop => validate_loop(catalogue, &file)?,
+                RunKind::Pipeline => validate_pipeline(catalogue, &file)?,
+            };
+            checked.push(Checked { kind, file, faults });
+        }
+    }
+    Ok(checked)
+}
+
 fn faults_of(planned: Result<Planned, PlanError>) -> Result<Vec<Fault>, PlanError> {
     match planned {
         Ok(planned) => Ok(planned.warnings),

@@ -107,6 +107,21 @@ impl Catalogue {
         ]
     }
 
+    /// The definitions in the project's own folder, as paths in the project: folders of loop types, files of pipelines.
+    pub(super) fn files_of_project(&self, kind: RunKind) -> Vec<String> {
+        let place = format!(".claude/{kind}s");
+        let folder = self.project.join(&place);
+        let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
+        let names = entries.take(MAX_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let is_definition = |name: &String| match kind {
+            RunKind::Loop => loop_file(&folder.join(name)).is_some(),
+            RunKind::Pipeline => PIPELINE_ENDS.iter().any(|end| name.ends_with(end)) && folder.join(name).is_file(),
+        };
+        let mut files: Vec<String> = names.filter(is_definition).map(|name| format!("{place}/{name}")).collect();
+        files.sort();
+        files
+    }
+
     fn find(&self, kind: RunKind, name: &str) -> Result<Option<DefinitionSource>, PlanError> {
         if name.parse::<RunName>().is_err() {
             return Ok(None);

@@ -51,10 +51,11 @@ Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limi
         user: bool,
     },
     /// Check a loop type and report every error with its line and a fix
+    #[command(after_help = "Without TYPE, all loop types and pipelines of the project are checked.")]
     Validate {
         /// Name of the loop type, or path of its folder
         #[arg(value_name = "TYPE")]
-        name: String,
+        name: Option<String>,
     },
 }
 
@@ -62,7 +63,8 @@ Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limi
 #[command(after_help = "A pipeline runs loops in sequence; each stage gets the output of the one before.
 Examples:
   steadfast pipeline types                          List what can be run
-  steadfast pipeline validate .claude/pipelines/ship.yaml
+  steadfast pipeline validate                       Check all definitions of the project
+  steadfast pipeline graph full-refine              Show which stages wait for which
   steadfast pipeline run full-refine auth
   steadfast pipeline status auth --json")]
 pub(crate) enum PipelineVerb {
@@ -97,10 +99,21 @@ The run fails, unless the stage says `on_fail: continue`. `resume` asks again.")
         user: bool,
     },
     /// Check a pipeline and report every error with its line and a fix
+    #[command(after_help = "Without FILE, all loop types and pipelines of the project are checked.")]
     Validate {
         /// Pipeline file or name
         #[arg(value_name = "FILE")]
+        file: Option<String>,
+    },
+    /// Show which stages of a pipeline wait for which
+    #[command(after_help = "Example: steadfast pipeline graph ship --mermaid > ship.mmd")]
+    Graph {
+        /// Pipeline file or name
+        #[arg(value_name = "FILE")]
         file: String,
+        /// Print a Mermaid flowchart
+        #[arg(long)]
+        mermaid: bool,
     },
 }
 

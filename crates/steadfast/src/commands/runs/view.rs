@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use steadfast_app::overview::runs::{EntryView, ListedRun, RunList, RunView, is_starting};
 use steadfast_engine::files::{self, RegistryEntry};
-use steadfast_engine::plan::{Fault, Level};
+use steadfast_engine::plan::Fault;
 use steadfast_model::run::RunStatus;
 use steadfast_model::{clock, text};
 use steadfast_store::{RunFilter, Store};
@@ -196,8 +196,7 @@ fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
-    let level = |fault: &Fault| if fault.level == Level::Error { "error" } else { "warning" };
-    let object = |fault: &Fault| json!({"file": fault.file, "line": fault.line, "level": level(fault), "message": fault.what, "fix": fault.fix});
+    let object = |fault: &Fault| json!({"file": fault.file, "line": fault.line, "level": fault.level.to_string(), "message": fault.what, "fix": fault.fix});
     faults.iter().map(object).collect()
 }
 
