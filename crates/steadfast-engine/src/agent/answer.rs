@@ -62,12 +62,7 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
 }
 
 /// Reads what a program left: its answer on stdout, success by exit code.
-pub(super) fn of_command(
-    agent: &AgentPlan,
-    attempt: &Attempt,
-    exit: Option<&AttemptExit>,
-    at: Millis,
-) -> AgentAnswer {
+pub(super) fn of_command(agent: &AgentPlan, attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> AgentAnswer {
     let most = ANSWER_BYTES as u64;
     let text = text::printable(&result::tail_of(&attempt.output(), most).unwrap_or_default());
     let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));

@@ -53,8 +53,7 @@ pub(super) fn object_in(file: &Path) -> Option<Map<String, Value>> {
 /// Whether there is a result file without a JSON object: cut off, too long, or something else. A directory or a pipe is
 /// no result file.
 pub(super) fn is_broken(file: &Path) -> bool {
-    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file())
-        && object_in(file).is_none()
+    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file()) && object_in(file).is_none()
 }
 
 /// A judge's answer in the format of other tools: `{"stop": …, "reason": …, "confidence": …}`. The confidence is

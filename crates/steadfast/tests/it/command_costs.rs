@@ -46,7 +46,11 @@ fn what_a_command_does_not_report_is_unknown_in_every_view() {
         let shown = world.run(page).succeeds().stdout;
         assert!(shown.contains("unknown") && !shown.contains("$0"), "{shown}");
     }
-    world.loop_run(&["open", "told"], &reports(r#"{"input_tokens":10,"output_tokens":5,"cost_usd":0.5}"#), &["--max", "1"]);
+    world.loop_run(
+        &["open", "told"],
+        &reports(r#"{"input_tokens":10,"output_tokens":5,"cost_usd":0.5}"#),
+        &["--max", "1"],
+    );
     assert_eq!(everywhere(&world, "told"), vec![json!([15, 0.5]); 6]);
 }
 
@@ -74,7 +78,8 @@ fn tokens_of_a_priced_model_have_a_cost() {
     world.loop_run(&["open", "priced"], &reports(claim), &["--max", "1"]);
     assert_eq!(everywhere(&world, "priced"), vec![json!([1_000_000, 5.0]); 6]);
     // Two clients whose output the script passes on.
-    let event = r#"{"type":"result","result":"done","total_cost_usd":0.25,"usage":{"input_tokens":7,"output_tokens":3}}"#;
+    let event =
+        r#"{"type":"result","result":"done","total_cost_usd":0.25,"usage":{"input_tokens":7,"output_tokens":3}}"#;
     let script = format!("cat > /dev/null; echo '{event}'; echo '{event}'");
     world.loop_run(&["open", "wrapped"], &script, &["--max", "1"]);
     assert_eq!(everywhere(&world, "wrapped"), vec![json!([20, 0.5]); 6]);
@@ -106,7 +111,8 @@ fn a_budget_that_cannot_hold_is_said_in_advance_and_ends_the_run_after_one_attem
 #[test]
 fn the_judge_is_paid_by_the_run_and_asked_once_more_if_it_talks_nonsense() {
     let world = World::new();
-    let spends = |more: &str| format!("{{{more}\"usage\":{{\"input_tokens\":100,\"output_tokens\":0,\"cost_usd\":0.1}}}}");
+    let spends =
+        |more: &str| format!("{{{more}\"usage\":{{\"input_tokens\":100,\"output_tokens\":0,\"cost_usd\":0.1}}}}");
     let verdict = spends("\"plateau\":false,\"reasoning\":\"not yet\",");
     let judge = world.agent(&format!(
         "cat > /dev/null; echo x >> judged\nif [ $(wc -l < judged) = 2 ]; then echo '{verdict}' > $STEADFAST_RESULT; \
@@ -120,13 +126,18 @@ fn the_judge_is_paid_by_the_run_and_asked_once_more_if_it_talks_nonsense() {
     assert_eq!(output.code, 5, "{output:?}");
     // The first judge talks nonsense once, the second one twice, and decides nothing.
     assert_eq!(world.lines("judged").len(), 4);
-    let verdicts: Vec<Value> = status["history"].as_array().unwrap().iter().map(|row| row["checks"][0]["holds"].clone()).collect();
+    let verdicts: Vec<Value> =
+        status["history"].as_array().unwrap().iter().map(|row| row["checks"][0]["holds"].clone()).collect();
     assert_eq!(verdicts, [json!(false), Value::Null], "{status:#}");
     assert_eq!((&status["tokens"], &status["cost_usd"]), (&json!(600), &json!(0.6)), "{status:#}");
     let usage = world.run(&["usage", "runs", "--json"]).succeeds().json();
     assert_eq!((&usage["totals"]["total_tokens"], &usage["totals"]["cost_usd"]), (&json!(600), &json!(0.6)));
     let output = world.loop_run(&["judged", "capped"], &worker, &["--usd", "0.3", "--json"]);
-    assert_eq!((&output.json()["reason"], &output.json()["iteration"]), (&json!("budget_usd"), &json!(1)), "{output:?}");
+    assert_eq!(
+        (&output.json()["reason"], &output.json()["iteration"]),
+        (&json!("budget_usd"), &json!(1)),
+        "{output:?}"
+    );
 }
 
 /// Eight agents of $0.2 and a cap of $0.3: the first wave is as wide as `parallel` allows, and nothing follows it.

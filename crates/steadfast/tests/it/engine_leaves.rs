@@ -35,7 +35,10 @@ fn an_error_of_the_store_stops_the_agents_and_says_so() {
     std::fs::write(world.env.path("agent-0.sh"), "echo x >> tries; echo done").unwrap();
     world.run(&["loop", "resume", "a"]).succeeds();
     let iterations = world.env.sql("SELECT iteration, attempt FROM run_iterations ORDER BY iteration");
-    assert_eq!((iterations, world.lines("tries").len()), (vec![vec!["1".into(), "2".into()], vec!["2".into(), "1".into()]], 2));
+    assert_eq!(
+        (iterations, world.lines("tries").len()),
+        (vec![vec!["1".into(), "2".into()], vec!["2".into(), "1".into()]], 2)
+    );
 }
 
 #[test]

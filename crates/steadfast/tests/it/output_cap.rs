@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::runs::World;
 
-const EVENT: &str = r#"{"type":"result","result":"All done.","total_cost_usd":0.5,"usage":{"input_tokens":7,"output_tokens":3}}"#;
+const EVENT: &str =
+    r#"{"type":"result","result":"All done.","total_cost_usd":0.5,"usage":{"input_tokens":7,"output_tokens":3}}"#;
 
 /// A world whose agents may print 2 MiB.
 fn world(agents: &str) -> World {

@@ -237,7 +237,8 @@ impl<'a> Follower<'a> {
                 self.offset = hole.end;
                 self.partial.clear();
             }
-            let most = hole.filter(|hole| hole.start > self.offset).map_or(CHUNK_BYTES, |hole| hole.start - self.offset);
+            let most =
+                hole.filter(|hole| hole.start > self.offset).map_or(CHUNK_BYTES, |hole| hole.start - self.offset);
             if file.seek(SeekFrom::Start(self.offset)).is_ok() {
                 // On an error, the next step tries again.
                 let _ = file.take(most.min(CHUNK_BYTES)).read_to_end(&mut bytes);
