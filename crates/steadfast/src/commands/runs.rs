@@ -36,7 +36,7 @@ use crate::output::{self, CommandResult};
 
 pub(super) use background::restart;
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
-pub(super) use trust::{ledger, trust_new};
+pub(super) use trust::{ledger, refuse_agent, trust_new};
 pub(super) use view::{faults_json, format_faults};
 
 /// The most directories that a hint lists.
