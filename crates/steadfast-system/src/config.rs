@@ -72,11 +72,19 @@ pub struct RunsConfig {
     pub back_off_ms: i64,
     /// How long an agent may take to end itself when it is stopped.
     pub grace_ms: u64,
+    /// How much is kept of what an agent prints, in MiB: half from the beginning, half from the end. 0 keeps all.
+    pub output_mb: u64,
+}
+
+impl RunsConfig {
+    pub fn output_bytes(&self) -> u64 {
+        self.output_mb.saturating_mul(1 << 20)
+    }
 }
 
 impl Default for RunsConfig {
     fn default() -> Self {
-        Self { back_off_ms: 2_000, grace_ms: 5_000 }
+        Self { back_off_ms: 2_000, grace_ms: 5_000, output_mb: 32 }
     }
 }
 

@@ -6,6 +6,7 @@ mod runs;
 pub(crate) mod session;
 mod setup;
 mod start;
+mod talk;
 mod trust;
 mod usage;
 mod wait;
@@ -23,6 +24,7 @@ pub(crate) use runs::{
 };
 pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use start::{DoneArgs, StartArgs};
+pub(crate) use talk::{AnswerArgs, SayArgs};
 pub(crate) use trust::TrustArgs;
 pub(crate) use usage::UsageArgs;
 pub(crate) use wait::WaitArgs;

@@ -48,6 +48,7 @@ impl Left {
         let tree = ProgressTree { directory: Path::new("/nonexistent"), progress: None, before: None };
         report(&EndedAttempt {
             agent: &agent,
+            votes: false,
             markers: &[],
             attempt: &self.attempt,
             exit: self.exit.as_ref(),
@@ -104,7 +105,7 @@ fn a_successful_command_has_a_result_without_output() {
         footprint: success.footprint.clone(),
         started_at_ms: NOON - 5_000,
         ended_at_ms: NOON,
-        usage: AttemptUsage { cost_unknown: true, ..AttemptUsage::default() },
+        usage: AttemptUsage::unknown(),
         ..Success::default()
     };
     assert_eq!(success, expected);
@@ -249,6 +250,7 @@ fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig
         iteration: 3,
         prompt: "Do it.\n",
         asks_for_result: true,
+        says_result: false,
         wants_vote: true,
         promises: &[],
         directory: Path::new("/project"),

@@ -10,6 +10,7 @@ use steadfast_model::text;
 use super::Overrides;
 use super::agents::command_line;
 use super::catalogue::{Catalogue, DefinitionOrigin, DefinitionSource};
+use super::planning::LimitsDef;
 use super::stage::StageDef;
 
 /// A definition that a plan was made of.
@@ -57,8 +58,9 @@ pub(super) fn commands_of_definitions(stage: &StagePlan, flags: &Overrides) -> V
     let flagged = Rule::Verify(flags.verify.clone());
     let leaves = stage.completion.leaves().filter(|leaf| **leaf != flagged);
     let rules = leaves.flat_map(|leaf| leaf.needs().commands).map(str::to_owned);
-    let worker = std::iter::once(&stage.agent).chain(&stage.agents).filter(|_| flags.agent.is_none());
-    let agents = worker.chain(&stage.judge).filter_map(|agent| command_line(&agent.kind));
+    let own = if stage.agents.is_empty() { std::slice::from_ref(&stage.agent) } else { &stage.agents };
+    let workers = own.iter().filter(|_| flags.agent.is_none());
+    let agents = workers.chain(&stage.judge).filter_map(|agent| command_line(&agent.kind));
     rules.chain(agents).collect()
 }
 
@@ -66,6 +68,8 @@ pub(super) fn commands_of_definitions(stage: &StagePlan, flags: &Overrides) -> V
 #[derive(Debug)]
 pub(super) struct UsedLoop {
     pub(super) def: StageDef,
+    /// What limits a run of its own, and each stage that names it.
+    pub(super) limits: LimitsDef,
     pub(super) used: UsedDefinition,
 }
 

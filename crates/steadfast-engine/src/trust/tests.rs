@@ -86,7 +86,7 @@ fn trust_is_kept_by_repository_and_content() {
     assert_eq!(ledger.state(&Repository::of(&world.at("other")), &items[0]), State::New);
     assert_eq!(ledger.revoke(&repository, Some(&items[..1])), 1);
     assert_eq!(ledger.revoke(&repository, None), 1);
-    assert_eq!(ledger, Ledger { ..Ledger::default() });
+    assert_eq!(ledger, Ledger::default());
     // What earlier versions wrote counts no more.
     fs_err::write(Ledger::path(&home), "{\"/a/loop.yaml\": \"00\"}").unwrap();
     assert_eq!(Ledger::read(&home).unwrap(), Ledger::default());

@@ -8,7 +8,7 @@ const NOTHING: Known<'_> =
     Known { iterations: 1, max: 5, items: 3, agreeing: Some(0), promises: &[], facts: Some(&[]) };
 
 fn fact(check: Check, holds: Option<bool>) -> Checked {
-    Checked { check, holds, detail: String::new() }
+    Checked { check, holds, detail: String::new(), usage: None }
 }
 
 fn verify() -> Rule {

@@ -130,7 +130,6 @@ impl Lab {
     }
 }
 
-/// Waits for a command of [`Lab::start`]; returns its exit code.
 /// Runs trust what the test wrote.
 fn with_trust<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let mut words = arguments.to_vec();
@@ -140,6 +139,7 @@ fn with_trust<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     words
 }
 
+/// Waits for a command of [`Lab::start`]; returns its exit code.
 pub(super) fn wait(mut child: Child, what: &str) -> Option<i32> {
     let end = Instant::now() + PATIENCE;
     loop {
