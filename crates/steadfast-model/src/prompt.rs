@@ -128,10 +128,6 @@ pub fn iteration_result(file: &str, wants_vote: bool, promises: &[String]) -> Re
     render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
 }
 
-/// The template of an agent that resolves the conflicts of a merge; `${MERGE_BRANCH}` and `${MERGE_CONFLICTS}` are filled
-/// in for each, see `run/template.rs`.
-pub const MERGE: &str = include_str!("../prompts/merge.md");
-
 /// The template of a headless goal's iterations. `${OBJECTIVE}`, `${PROGRESS}`, `${RESULT}` and `${ITERATION}` are
 /// filled in by each of them, see `run/template.rs`; commands of the user are quoted here, and nothing in them is filled in.
 pub fn headless_goal(verify: &[String], promise: &str) -> Result<String, PromptError> {
