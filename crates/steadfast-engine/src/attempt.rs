@@ -256,6 +256,21 @@ impl Attempt {
         self.kill()
     }
 
+    /// Like [`Attempt::stop`], but a supervisor whose agent has ended lives on: on a full disk it waits to record that, and
+    /// without its record the work would be repeated.
+    pub(crate) fn stop_agent(&self, grace: Duration) -> std::io::Result<()> {
+        if self.inspect()? == AttemptState::Supervised {
+            self.ask_supervisor(grace)?;
+            if let Some(supervisor) = self.supervisor()? {
+                let is_agent = |found: &FoundProcess| found.pid != supervisor.identity.pid;
+                if !self.descendants(&supervisor).all().iter().any(is_agent) {
+                    return Ok(());
+                }
+            }
+        }
+        self.stop(grace)
+    }
+
     /// Asks the supervisor to end its agent and waits for that. A supervisor that is just starting is asked once it has
     /// written its record.
     fn ask_supervisor(&self, grace: Duration) -> std::io::Result<()> {

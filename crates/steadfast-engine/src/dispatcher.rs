@@ -2,12 +2,15 @@
 //! a check finished, a timer, a request to stop, a signal) becomes an event, one after the other. The state machine
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
+mod approvals;
 mod artifacts;
 mod ceilings;
 mod conditions;
 mod inputs;
 mod interruptions;
+mod leaving;
 mod merging;
+mod notes;
 mod spending;
 mod starting;
 mod threads;
@@ -151,15 +154,9 @@ pub fn drive(
         unsealed: BTreeSet::new(),
         looks: Looks::default(),
     };
-    dispatcher.record_engine(Some(ProcessId::own()))?;
-    dispatcher.load_key()?;
-    crash::point(crash::Point::Locked);
-    let driven = dispatcher.run_to_end(&messages);
+    let driven = dispatcher.drive(&messages);
     // Asked to end while the store cannot record it: the next engine finds the run as it is there.
     let gave_up = driven.is_err() && dispatcher.pending.any();
-    if gave_up {
-        dispatcher.stop(&dispatcher.waited.keys().copied().collect::<Vec<_>>());
-    }
     dispatcher.wait_for_threads();
     let released = if gave_up { Ok(()) } else { dispatcher.record_engine(None) };
     listening.close();
@@ -302,6 +299,9 @@ impl Dispatcher<'_, '_> {
                 }
                 Ok(EngineMessage::Checked { id, facts }) => {
                     crash::point(crash::Point::Checked);
+                    let mut used = AttemptUsage::default();
+                    facts.iter().filter_map(|fact| fact.usage).for_each(|usage| used += usage);
+                    self.check_caps(&used)?;
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
                 Ok(EngineMessage::Decided { stage, holds, detail }) => {

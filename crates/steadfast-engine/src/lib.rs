@@ -24,6 +24,7 @@ pub mod process;
 pub mod publish;
 pub mod run_folder;
 pub mod supervisor;
+pub mod trust;
 pub mod verify;
 pub mod wait;
 pub mod worktree;

@@ -120,7 +120,7 @@ impl Dispatcher<'_, '_> {
         let left = machine::attempt_time_left(&plan, &self.run, id.stage, clock::now())
             .and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
-            prompt: rendered.text,
+            prompt: self.with_notes(rendered.text, id)?,
             placeholders,
             environment,
             deadline: left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left))),
@@ -164,7 +164,8 @@ impl AttemptThread {
         let invoked = agent::invocation(&call).map_err(|error| Box::new(cannot_start(error.to_string())))?;
         let left = launch.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.unwrap_or(Duration::MAX).min(limit_of(&self.stage));
-        let prepare = || invoked.prepare(&call, limit, self.engine.grace, launch.ordinal);
+        let output_bytes = self.engine.config.runs.output_bytes();
+        let prepare = || invoked.prepare(&call, limit, self.engine.grace, output_bytes, launch.ordinal);
         self.wait_for_room(prepare).map_err(failed)?;
         crash::point(crash::Point::Prepared);
         let start = || self.attempt.start_in(&self.engine.program, &launch.environment);

@@ -47,6 +47,9 @@ pub fn dry_run(plan: &Plan, inputs: &str) -> Result<String, PromptError> {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{} {} ({})", plan.kind, plan.name, plan.title);
     row(&mut out, "limits", &limits(plan));
+    if let Some(note) = budget_note(plan) {
+        row(&mut out, "note", note);
+    }
     for (number, stage) in (1_u32..).zip(&plan.stages) {
         let _ = writeln!(out, "\nstage {number}: {}", stage.name);
         row(&mut out, "loop type", stage.loop_type.as_deref().unwrap_or("-"));
@@ -131,6 +134,20 @@ fn show_settings(out: &mut String, stage: &StagePlan) {
 
 fn join(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("; ")
+}
+
+/// A note about a limit on money or tokens that depends on what a command reports.
+pub fn budget_note(plan: &Plan) -> Option<&'static str> {
+    let is_command = |agent: &AgentPlan| matches!(agent.kind, AgentKind::Command(_));
+    let has_command = |stage: &StagePlan| {
+        let workers = (1..=u32::try_from(stage.agents.len()).unwrap_or(1).max(1)).map(|number| stage.agent_of(number));
+        workers.chain(&stage.judge).any(is_command)
+    };
+    let is_limited = |stage: &&StagePlan| plan.limits.limits.has_budget() || stage.limits.has_budget();
+    plan.stages.iter().filter(is_limited).any(has_command).then_some(
+        "the limit holds only if the agent reports `usage` in its result file; without it the run ends after the first \
+         attempt",
+    )
 }
 
 fn row(out: &mut String, name: &str, value: &str) {

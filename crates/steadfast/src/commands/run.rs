@@ -53,6 +53,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
         planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },
         inputs: None,
         worktree: arguments.worktree,
+        trust: arguments.agent.trust,
+        sandbox: arguments.agent.sandbox,
         how: if arguments.agent.detach { How::Detached } else { How::Foreground },
         dry_run: false,
     };

@@ -15,13 +15,15 @@ use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
-use super::{RunContext, background, control, driving, nested, preflight, trust, view};
+use super::{RunContext, background, control, driving, nested, permissions, preflight, publish_owed, trust, view};
 use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
 /// The most bytes of `--input` files together.
 const MOST_INPUT: usize = 400_000;
+/// How many earlier runs are looked at for files that are still to be written.
+const MOST_PUBLISHED: usize = 1_000;
 
 /// Where the engine of a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,9 @@ pub(in crate::commands) struct NewRun {
     pub(in crate::commands) planned: Planned,
     pub(in crate::commands) inputs: Option<String>,
     pub(in crate::commands) worktree: bool,
+    /// Trust what the run uses of the repository.
+    pub(in crate::commands) trust: bool,
+    pub(in crate::commands) sandbox: bool,
     pub(in crate::commands) how: How,
     pub(in crate::commands) dry_run: bool,
 }
@@ -51,10 +56,12 @@ pub(in crate::commands) fn start(
     if !new.planned.warnings.is_empty() {
         output::note(&view::format_faults(&new.planned.warnings));
     }
+    permissions::apply_sandbox(context, &mut plan, new.sandbox)?;
     if new.dry_run {
         return dry_run_page(new, &plan);
     }
     let above = nested::above(context)?;
+    let scripts = trust::require(context, &new.planned.used, &plan, new.trust)?;
     if let Some(above) = &above {
         plan.limits.limits = above.limits(plan.limits.limits, &Used::default());
     }
@@ -68,8 +75,15 @@ pub(in crate::commands) fn start(
     files.check(&plan)?;
     let mut store = Store::open(&context.paths.store)?;
     refuse_name_in_other_store(context, &store, &plan.name)?;
+    if store.read().run(&new.run_id)?.is_some() {
+        let message = format!("run {} exists already", new.run_id);
+        return Err(CliError::new(code::WRONG_STATE, message, "leave `--run-id` out"));
+    }
+    // Before the folder of an earlier run is moved aside.
+    publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_PUBLISHED)?;
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
+    RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;
     let project = context.project_dir();
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
@@ -96,7 +110,10 @@ pub(in crate::commands) fn start(
         log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
-    trust::print_permissions_once(context, &row.plan);
+    permissions::print_once(context, &row.plan);
+    if let Some(note) = dry_run::budget_note(&row.plan) {
+        output::note(&format!("note: {note}"));
+    }
     launch(context, &row, new.how)
 }
 
