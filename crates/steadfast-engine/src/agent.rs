@@ -4,6 +4,7 @@
 
 mod answer;
 pub(crate) mod result;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use steadfast_model::prompt::{self, PromptError};
 use steadfast_model::run::{AgentKind, AgentPlan, Failure, FailureKind, Outcome, Success};
 use steadfast_model::text;
 use steadfast_system::config::AgentsConfig;
-use steadfast_system::env_vars;
+use steadfast_system::{bounded, env_vars};
 
 use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_command, of_stream};
 use self::result::ResultSource;
@@ -45,6 +46,7 @@ impl Invocation {
         call: &AgentCall<'_>,
         limit: Duration,
         grace: Duration,
+        output_bytes: u64,
         ordinal: u32,
     ) -> std::io::Result<()> {
         let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -57,6 +59,7 @@ impl Invocation {
             grace_ms: milliseconds(grace),
             ordinal,
             has_token: false,
+            output_bytes,
         };
         call.attempt.prepare(&spec, &self.prompt, &self.files)
     }
@@ -106,6 +109,7 @@ pub(crate) fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError
                 model: call.agent.model.as_deref(),
                 effort: call.agent.effort.as_deref(),
                 user_hooks: call.agent.user_hooks,
+                sandbox: call.agent.sandbox,
                 permission_flags: config.permission_flags.as_deref(),
                 flags: &config.flags,
                 directory: call.attempt.directory(),
@@ -168,9 +172,10 @@ impl AttemptReport {
             return self.text.clone();
         }
         let bytes = text::thousands(i64::try_from(self.left_out).unwrap_or(i64::MAX));
-        let (whole, text) = (attempt.output(), &self.text);
-        let whole = whole.display();
-        format!("[cut: the first {bytes} bytes are left out; the whole output is in {whole}]\n\n{text}")
+        let (file, text) = (attempt.output(), &self.text);
+        let has_hole = bounded::open(&file).is_ok_and(|file| bounded::hole_of(&file).is_some());
+        let part = if has_hole { "beginning and end of the output are" } else { "the whole output is" };
+        format!("[cut: the first {bytes} bytes are left out; {part} in {}]\n\n{text}", file.display())
     }
 }
 
@@ -207,7 +212,7 @@ pub(crate) fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
     let ended_at_ms = ended_at_ms.clamp(started_at_ms.unwrap_or(since), ended.now);
     let began = started_at_ms.unwrap_or(ended_at_ms);
     let answer = match &ended.agent.kind {
-        AgentKind::Command(_) => of_command(ended.attempt, ended.exit, ended_at_ms),
+        AgentKind::Command(_) => of_command(ended.agent, ended.attempt, ended.exit, ended_at_ms),
         AgentKind::Host(host) => of_stream(*host, ended, began, ended_at_ms),
     };
     let outcome = succeeded(ended, &answer, began, ended_at_ms).unwrap_or_else(|(kind, message)| {

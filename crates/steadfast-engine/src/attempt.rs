@@ -16,6 +16,7 @@ use steadfast_system::{bounded, env_vars, paths};
 
 use self::record::{ANSWER, EVIDENCE, OWN_OUTPUT, STATUS};
 use crate::descendants::{self, Descendants, FoundProcess};
+use crate::environment::StageEnvironment;
 use crate::run_folder::RunFolder;
 use crate::{crash, durable, lock};
 
@@ -184,9 +185,16 @@ impl Attempt {
     /// Starts the supervisor, `program __exec DIR`. It outlives this process, and starts nothing if this process dies
     /// before it has handed over the token.
     pub fn start(&self, program: &Path) -> std::io::Result<Child> {
+        self.start_in(program, &StageEnvironment::default())
+    }
+
+    /// Like [`Attempt::start`], in the environment of a stage.
+    pub(crate) fn start_in(&self, program: &Path, environment: &StageEnvironment) -> std::io::Result<Child> {
         let log = durable::open_to_append(&self.supervisor_log())?.into_parts().0;
         let token = self.token();
-        let mut supervisor = Command::new(program)
+        let mut command = Command::new(program);
+        environment.apply(&mut command);
+        let mut supervisor = command
             .arg("__exec")
             .arg(&self.directory)
             .stdin(if token.is_some() { Stdio::piped() } else { Stdio::null() })
@@ -261,6 +269,21 @@ impl Attempt {
         }
         // The supervisor may have missed processes in sessions of their own.
         self.kill()
+    }
+
+    /// Like [`Attempt::stop`], but a supervisor whose agent has ended lives on: on a full disk it waits to record that, and
+    /// without its record the work would be repeated.
+    pub(crate) fn stop_agent(&self, grace: Duration) -> std::io::Result<()> {
+        if self.inspect()? == AttemptState::Supervised {
+            self.ask_supervisor(grace)?;
+            if let Some(supervisor) = self.supervisor()? {
+                let is_agent = |found: &FoundProcess| found.pid != supervisor.identity.pid;
+                if !self.descendants(&supervisor).all().iter().any(is_agent) {
+                    return Ok(());
+                }
+            }
+        }
+        self.stop(grace)
     }
 
     /// Asks the supervisor to end its agent and waits for that. A supervisor that is just starting is asked once it has

@@ -53,6 +53,8 @@ pub enum PlanError {
     Missing { path: PathBuf },
     #[error("`{}` is a directory", path.display())]
     IsDirectory { path: PathBuf },
+    #[error("there is no pipeline named `{name}`, only a file")]
+    NeedsSlash { name: String },
     #[error("there is no loop.yaml in `{}`", path.display())]
     NoDefinition { path: PathBuf },
     #[error("`{}` is not a file", path.display())]
@@ -81,6 +83,7 @@ impl PlanError {
                 "check the path; names are listed by `steadfast pipeline types` and `loop types`".into()
             }
             Self::IsDirectory { .. } => "name the pipeline's file; loop types are run by `steadfast loop run`".into(),
+            Self::NeedsSlash { name } => format!("to run the file, write `./{name}`"),
             Self::NoDefinition { .. } => "name the folder of a loop type, or make one with `steadfast loop new`".into(),
             Self::NotAFile { path } => format!("put a file at `{}`", path.display()),
             Self::VerifiesParallel { .. } => format!("{VERIFY_AFTER}, or leave --verify out"),
@@ -144,7 +147,7 @@ pub fn plan_loop(
     let run: RunName = name.unwrap_or(&source.name).parse()?;
     let faults = Faults::default();
     let def = stage::read_loop(&source, &faults);
-    let mut used = UsedDefinition::of(RunKind::Loop, &source, catalogue);
+    let mut used = UsedDefinition::of(RunKind::Loop, &source, def.as_ref().map(|def| &def.stage), catalogue);
     let plan = def.map(|mut def| {
         if let Some(prompt) = &def.stage.prompt {
             let axes = def.stage.matrix.iter().flatten().take(1).flatten().map(|(axis, _)| axis.as_str()).collect();
@@ -196,7 +199,7 @@ pub fn plan_pipeline(
         Some(name) => name.parse()?,
         None => default_name(&title, now).parse()?,
     };
-    let own = UsedDefinition::of(RunKind::Pipeline, &source, catalogue);
+    let own = UsedDefinition::of(RunKind::Pipeline, &source, None, catalogue);
     let inputs = def.as_ref().map(|def| input_patterns(def, &catalogue.project)).unwrap_or_default();
     let planned = def.map(|mut def| {
         let limits = std::mem::take(&mut def.limits).into_limits(flags);

@@ -129,6 +129,12 @@ pub fn iteration_result(file: Option<&str>, wants_vote: bool, promises: &[String
     render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
 }
 
+/// What people said to a run, for the iteration that takes it.
+pub fn user_notes(notes: &[String]) -> Result<String, PromptError> {
+    let notes: Vec<String> = notes.iter().map(|note| text::escape_xml(note)).collect();
+    render(include_str!("../prompts/user_notes.md"), context! { notes })
+}
+
 /// The template of a headless goal's iterations. `${OBJECTIVE}`, `${PROGRESS}`, `${RESULT}` and `${ITERATION}` are
 /// filled in by each of them, see `run/template.rs`; commands of the user are quoted here, and nothing in them is filled in.
 pub fn headless_goal(verify: &[String], promise: &str) -> Result<String, PromptError> {

@@ -1,9 +1,12 @@
 //! The read model of runs: the rows of `list` and the detail of `status`. Scripts rely on the field names and their
 //! order; `docs/schema/` describes them.
 
+pub mod talk;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use self::talk::{AppointmentView, ApprovalView, NoteView};
 use super::RunGoal;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::limit::Axis;
@@ -58,7 +61,7 @@ pub struct RunFacts<'a> {
     pub is_live: bool,
     pub now: Millis,
     /// The branch of an attempt; the flag says whether its stage is parallel.
-    pub branch_of: &'a dyn Fn(AttemptId, bool) -> BranchView,
+    pub branch_of: &'a dyn Fn(AttemptId, &StagePlan) -> BranchView,
 }
 
 /// A run in a list.
@@ -73,7 +76,8 @@ pub struct RunView {
     pub started_at: Timestamp,
     pub completed_at: Option<Timestamp>,
     pub reason: Option<String>,
-    pub tokens: i64,
+    /// `None` if a part of them is not known.
+    pub tokens: Option<i64>,
     #[serde(rename = "cost_usd")]
     pub cost: Option<Usd>,
     /// The engine's, while it is live.
@@ -124,6 +128,7 @@ pub enum ListedRun {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunList {
     pub runs: Vec<ListedRun>,
+    pub appointments: Vec<AppointmentView>,
 }
 
 /// A run with its limits, stages and iterations: `status --json`.
@@ -141,6 +146,10 @@ pub struct RunDetail {
     pub history: Vec<IterationView>,
     /// How the goal that the run pursues stands.
     pub goal: Option<RunGoal>,
+    /// What people said to the run.
+    pub notes: Vec<NoteView>,
+    /// Questions before stages, with their answers.
+    pub approvals: Vec<ApprovalView>,
     /// Wall time, without the time the run was over before it was reopened.
     #[serde(skip)]
     pub elapsed_seconds: i64,
@@ -209,7 +218,8 @@ pub struct IterationView {
     pub summary: Option<String>,
     pub decision: Option<AgentDecision>,
     pub attempts: u32,
-    pub tokens: i64,
+    /// `None` if a part of them is not known.
+    pub tokens: Option<i64>,
     #[serde(rename = "cost_usd")]
     pub cost: Option<Usd>,
     pub duration_seconds: i64,
@@ -241,7 +251,7 @@ impl RunView {
             started_at: Timestamp(line.started_at_ms),
             completed_at: line.completed_at_ms.map(Timestamp),
             reason: line.reason,
-            tokens: line.tokens,
+            tokens: (!line.tokens_unknown).then_some(line.tokens),
             cost: known(line.cost_micros, line.cost_unknown),
             pid: line.engine.filter(|_| is_live).map(|engine| engine.pid),
             is_live,
@@ -264,7 +274,7 @@ impl RunView {
             started_at: Timestamp(run.started_at_ms),
             completed_at: run.completed_at_ms.map(Timestamp),
             reason: run.reason.clone(),
-            tokens: run.tokens,
+            tokens: (!run.tokens_unknown).then_some(run.tokens),
             cost: known(run.cost_micros, run.cost_unknown),
             pid: row.engine.filter(|_| is_live).map(|engine| engine.pid),
             is_live,
@@ -321,6 +331,8 @@ pub fn run_detail(
         stages: stage_views(row),
         history: history.into_iter().map(|iteration| iteration_view(plan, iteration, facts)).collect(),
         goal: goal.as_ref().map(RunGoal::from),
+        notes: talk::note_views(db, &row.run_id)?,
+        approvals: talk::approval_views(db, row)?,
         elapsed_seconds: (until - run.started_at_ms - run.closed_ms).max(0) / 1_000,
         is_history_only: plan.stages.iter().any(|stage| stage.prompt.is_empty()),
     })
@@ -346,7 +358,7 @@ fn stage_views(row: &RunRow) -> Vec<StageView> {
 }
 
 fn branch_view(plan: &Plan, id: AttemptId, facts: &RunFacts<'_>) -> BranchView {
-    (facts.branch_of)(id, plan.stage(id.stage).is_some_and(|stage| stage.parallel))
+    plan.stage(id.stage).map_or_else(BranchView::default, |stage| (facts.branch_of)(id, stage))
 }
 
 fn attempt_view(plan: &Plan, attempt: &ActiveAttempt, facts: &RunFacts<'_>) -> AttemptView {
@@ -378,7 +390,7 @@ fn iteration_view(plan: &Plan, iteration: IterationRow, facts: &RunFacts<'_>) ->
         summary: iteration.summary,
         decision: iteration.decision,
         attempts: iteration.id.attempt,
-        tokens: iteration.tokens,
+        tokens: (!iteration.tokens_unknown).then_some(iteration.tokens),
         cost: known(iteration.cost_micros, iteration.cost_unknown),
         duration_seconds: took_ms.max(0) / 1_000,
         place: branch_view(plan, iteration.id, facts),

@@ -7,9 +7,7 @@ mod fields;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use steadfast_model::price;
-use steadfast_model::reading::Tokens;
-use steadfast_model::run::{AgentResult, AttemptUsage};
+use steadfast_model::run::AgentResult;
 use steadfast_model::text;
 use steadfast_system::bounded;
 
@@ -62,34 +60,21 @@ fn text_of(file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bounded::whole(file, FILE_BYTES).ok()?).into_owned())
 }
 
-/// What a command says it used: `usage: {input_tokens, output_tokens, cost_usd}` in its result file.
-pub(super) fn usage(file: &Path) -> Option<AttemptUsage> {
-    let object = object(&text_of(file)?)?;
-    let usage = object.get("usage")?.as_object()?;
-    let count = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
-    let tokens = Tokens {
-        input: count("input_tokens"),
-        output: count("output_tokens"),
-        cache_creation: count("cache_creation_tokens"),
-        cache_creation_1h: 0,
-        cache_read: count("cache_read_tokens"),
-    };
-    let dollars = usage.get("cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
-    let cost_micros = dollars.map_or(0, price::micros);
-    Some(AttemptUsage { tokens, cost_micros, cost_unknown: dollars.is_none(), tokens_unknown: false })
+/// The JSON object in a result file.
+pub(super) fn object_in(file: &Path) -> Option<Map<String, Value>> {
+    object(&text_of(file)?)
 }
 
 /// Whether there is a result file without a JSON object: cut off, too long, or something else. A directory or a pipe is
 /// no result file.
 pub(super) fn is_broken(file: &Path) -> bool {
-    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file())
-        && text_of(file).and_then(|it| object(&it)).is_none()
+    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file()) && object_in(file).is_none()
 }
 
 /// A judge's answer in the format of other tools: `{"stop": …, "reason": …, "confidence": …}`. The confidence is
 /// ignored, as those tools do.
 pub(crate) fn verdict(file: &Path, answer: &str) -> Option<(Option<bool>, Option<String>)> {
-    let from_file = text_of(file).and_then(|text| object(&text));
+    let from_file = object_in(file);
     let object = from_file.filter(|object| object.contains_key("stop")).or_else(|| object(answer))?;
     let reason = object.get("reason").and_then(Value::as_str).map(harmless);
     Some((object.get("stop").and_then(Value::as_bool), reason))

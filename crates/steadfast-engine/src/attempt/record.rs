@@ -51,6 +51,9 @@ pub struct AttemptSpec {
     /// Whether the supervisor gets a token through its stdin. Without it, it starts nothing.
     #[serde(default)]
     pub has_token: bool,
+    /// The most bytes to keep of each of its outputs; 0 for all.
+    #[serde(default)]
+    pub output_bytes: u64,
 }
 
 /// How the agent ended.

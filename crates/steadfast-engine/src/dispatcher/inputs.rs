@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use steadfast_model::run::inputs;
 use steadfast_model::run::template::Variables;
-use steadfast_model::run::{AttemptId, StagePlan};
+use steadfast_model::run::{AgentKind, AgentPlan, AttemptId, StagePlan};
 use steadfast_model::text;
 
-use super::Dispatcher;
+use super::{Dispatcher, merging};
 use crate::attempt::Attempt;
 use crate::observer::{KEPT_OUTPUT_BYTES, KeptOutput};
 use crate::worktree;
@@ -19,19 +20,32 @@ const INPUT_CHARS: usize = 400_000;
 pub(super) const MOST_ITERATIONS: usize = 200;
 
 impl Dispatcher<'_, '_> {
-    pub(super) fn variables(&mut self, stage: &StagePlan, id: AttemptId, attempt: &Attempt) -> Variables {
+    /// The template of an iteration: the prompt of its stage, with the inputs and conflicts that it does not show.
+    pub(super) fn template(&self, stage: &StagePlan, id: AttemptId) -> String {
+        let initial = self.observers.prompt_values(&self.plan, &self.run, id).inputs;
+        let with_inputs = inputs::with_inputs_appended(&stage.prompt, self.plan.has_inputs(id.stage, &initial));
+        if stage.merge.is_some() { merging::with_conflicts(&with_inputs) } else { with_inputs.into_owned() }
+    }
+
+    pub(super) fn variables(
+        &mut self,
+        stage: &StagePlan,
+        id: AttemptId,
+        template: &str,
+        attempt: &Attempt,
+    ) -> Variables {
         let values = self.observers.prompt_values(&self.plan, &self.run, id);
         let shown = |path: Option<PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let index = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
-        let kept = self.outputs_before(stage, id.stage);
+        let shown_stages = self.plan.inputs_of(id.stage);
+        let kept = self.outputs_of_others(template, &shown_stages, id.stage);
         let named_inputs: BTreeMap<String, String> =
             kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, INPUT_CHARS))).collect();
-        let sources = self.plan.inputs_of(id.stage);
-        let mut inputs = chosen(&sources, &kept, stage.latest_inputs);
-        if self.plan.shows_initial_inputs(id.stage) {
-            let initial = text::cut(values.inputs.trim_end(), INPUT_CHARS);
-            inputs = format!("{initial}\n\n{inputs}").trim().to_owned();
-        }
+        let initial = Some(values.inputs.trim_end()).filter(|_| self.plan.shows_initial_inputs(id.stage));
+        let initial = text::cut(initial.unwrap_or_default(), INPUT_CHARS);
+        let inputs = joined(&initial, &chosen(&shown_stages, &kept, stage.latest_inputs));
+        let mut more = self.artifact_variables(template);
+        more.extend(stage.matrix_of(id.iteration).map(|(name, value)| (format!("MATRIX.{name}"), value.clone())));
         let output = shown(Some(values.output.unwrap_or_else(|| attempt.own_output())));
         Variables {
             output_path: stage.output_path.clone().unwrap_or_else(|| output.clone()),
@@ -49,16 +63,16 @@ impl Dispatcher<'_, '_> {
             item: stage.items.get(index).cloned().unwrap_or_default(),
             result: attempt.result().display().to_string(),
             objective: values.objective,
+            more,
         }
     }
 
-    /// The outputs of those earlier stages that the prompt asks for, by name.
-    fn outputs_before(&mut self, stage: &StagePlan, number: u32) -> BTreeMap<String, Outputs> {
+    /// The outputs of those other stages that a template asks for, by name; `shown` are those of `${INPUTS}`.
+    fn outputs_of_others(&mut self, template: &str, shown: &[String], number: u32) -> BTreeMap<String, Outputs> {
         let plan = self.plan.clone();
-        let sources = plan.inputs_of(number);
-        let mut inputs = BTreeMap::new();
-        let earlier = (1..number).zip(&plan.stages);
-        for (at, earlier) in earlier.filter(|(_, earlier)| asks_for(&stage.prompt, &sources, &earlier.name)) {
+        let mut found = BTreeMap::new();
+        let others = (1..).zip(&plan.stages).filter(|(at, _)| *at != number);
+        for (at, earlier) in others.filter(|(_, other)| asks_for(template, shown, &other.name)) {
             let rows = match self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS) {
                 Ok(rows) => rows,
                 Err(error) => {
@@ -77,16 +91,19 @@ impl Dispatcher<'_, '_> {
                 .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(missing)?)))
                 .chain(named)
                 .collect();
-            inputs.insert(earlier.name.clone(), Outputs { left_out, outputs });
+            found.insert(earlier.name.clone(), Outputs { left_out, outputs });
         }
-        inputs
+        found
     }
 
     /// The heading of an output among several; it names the branch of the iteration.
     fn heading(&self, stage: &StagePlan, id: AttemptId) -> String {
         let name = format!("{} {}", stage.name, id.iteration);
-        let kept = worktree::kept(&self.engine.home, &self.run_id, id, true).filter(|_| stage.parallel);
-        kept.map_or_else(|| name.clone(), |kept| format!("{name} (branch {})", kept.branch))
+        let agent = Some(stage.agent_of(id.iteration)).filter(|_| !stage.agents.is_empty()).map(named);
+        let kept = worktree::kept(&self.engine.home, &self.run_id, stage, id).filter(|_| stage.parallel);
+        let details: Vec<String> =
+            agent.into_iter().chain(kept.map(|kept| format!("branch {}", kept.branch))).collect();
+        if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
     }
 
     fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
@@ -105,10 +122,25 @@ impl Dispatcher<'_, '_> {
     }
 }
 
-/// Whether a prompt shows the outputs of an earlier stage; `sources` are the stages whose outputs its own stage gets.
-fn asks_for(prompt: &str, sources: &[String], earlier: &str) -> bool {
-    let is_source = sources.iter().any(|name| name == earlier);
-    (is_source && prompt.contains("${INPUTS}")) || prompt.contains(&format!("${{INPUTS.{earlier}}}"))
+/// Whether a template shows the outputs of another stage; `shown` are those of `${INPUTS}`.
+fn asks_for(template: &str, shown: &[String], other: &str) -> bool {
+    let is_shown = shown.iter().any(|name| name == other) && template.contains("${INPUTS}");
+    is_shown || template.contains(&format!("${{INPUTS.{other}}}"))
+}
+
+/// Two texts, one after the other; either may be empty.
+fn joined(first: &str, second: &str) -> String {
+    let parts: Vec<&str> = [first, second].into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
+}
+
+/// An agent in a heading.
+fn named(agent: &AgentPlan) -> String {
+    let program = match &agent.kind {
+        AgentKind::Host(host) => host.to_string(),
+        AgentKind::Command(words) => text::headline(&words.join(" "), 60),
+    };
+    agent.model.iter().fold(program, |program, model| format!("{program} {model}"))
 }
 
 /// An output and its heading.
@@ -220,19 +252,20 @@ mod tests {
     #[test]
     fn only_outputs_that_a_prompt_asks_for_are_read() {
         let earlier = ["plan", "build", "test"];
-        for (prompt, inputs, expected) in [
-            ("Continue.", &[][..], &[][..]),
-            ("Continue.", &["plan"], &[]),
+        for (prompt, shown, expected) in [
+            ("Continue.", &["test"][..], &[][..]),
             ("With ${INPUTS}", &["test"], &["test"]),
             ("With ${INPUTS}", &["plan", "build"], &["plan", "build"]),
-            ("With ${INPUTS.plan}", &[], &["plan"]),
+            ("With ${INPUTS}", &[], &[]),
+            ("With ${INPUTS.plan}", &["test"], &["plan"]),
             ("With ${INPUTS.plan} and ${INPUTS}", &["build"], &["plan", "build"]),
-            ("With ${INPUTS.planning}", &[], &[]),
+            ("With ${INPUTS.planning}", &["test"], &[]),
         ] {
-            let inputs: Vec<String> = inputs.iter().map(|name| (*name).to_owned()).collect();
-            let read: Vec<&str> = earlier.into_iter().filter(|name| asks_for(prompt, &inputs, name)).collect();
-            assert_eq!(read, expected, "{prompt} {inputs:?}");
+            let shown: Vec<String> = shown.iter().map(|name| (*name).to_owned()).collect();
+            let read: Vec<&str> = earlier.into_iter().filter(|name| asks_for(prompt, &shown, name)).collect();
+            assert_eq!(read, expected, "{prompt} {shown:?}");
         }
+        assert_eq!((joined("", "b"), joined("a", ""), joined("a", "b")), ("b".into(), "a".into(), "a\n\nb".into()));
     }
 
     #[test]

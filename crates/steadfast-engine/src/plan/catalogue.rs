@@ -77,15 +77,17 @@ impl Catalogue {
         self.find(RunKind::Loop, name)?.ok_or_else(|| self.unknown(RunKind::Loop, name))
     }
 
-    /// Finds a pipeline by its path or name.
+    /// Finds a pipeline by its path or name. A bare word is never a path: a repository could put a file of that name
+    /// where a built-in pipeline is expected.
     pub(super) fn find_pipeline(&self, file: &str) -> Result<DefinitionSource, PlanError> {
         let path = self.project.join(file);
-        if !file.is_empty() && path.is_file() {
+        if is_path(file) && path.is_file() {
             return read(RunKind::Pipeline, &path, DefinitionOrigin::Path);
         }
         match self.find(RunKind::Pipeline, file)? {
             Some(source) => Ok(source),
             None if !file.is_empty() && path.is_dir() => Err(PlanError::IsDirectory { path }),
+            None if !file.is_empty() && path.is_file() => Err(PlanError::NeedsSlash { name: file.to_owned() }),
             None if file.contains('/') => Err(PlanError::Missing { path }),
             None => Err(self.unknown(RunKind::Pipeline, file)),
         }
@@ -156,6 +158,11 @@ impl Catalogue {
         }
         listed
     }
+}
+
+fn is_path(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    word.contains('/') || PIPELINE_ENDS.iter().any(|end| lower.ends_with(end))
 }
 
 fn describe(node: &yaml::Node) -> Option<String> {

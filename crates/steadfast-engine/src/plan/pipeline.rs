@@ -277,7 +277,8 @@ impl StageReader<'_> {
             Ok(source) => {
                 let LoopDef { stage: def, limits, .. } = stage::read_loop(&source, self.faults)?;
                 let limits = limits.on().unwrap_or_default();
-                Some(UsedLoop { def, limits, used: UsedDefinition::of(RunKind::Loop, &source, self.catalogue) })
+                let used = UsedDefinition::of(RunKind::Loop, &source, Some(&def), self.catalogue);
+                Some(UsedLoop { def, limits, used })
             }
             Err(PlanError::NoDefinitionNamed { known, .. }) => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));

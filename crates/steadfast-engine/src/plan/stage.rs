@@ -148,6 +148,12 @@ impl StagePrompt {
         Self { text, at: at.clone(), written: None }
     }
 
+    /// Its file and text, if it was read from a file of its own.
+    pub(super) fn in_file(&self) -> Option<(&str, &str)> {
+        let is_file = self.written.is_none() && !self.text.is_empty();
+        is_file.then(|| (self.at.file_name(), self.text.as_str()))
+    }
+
     pub(super) fn refuse_empty(at: &Location) {
         at.error("the prompt is empty", "write what the agent should do");
     }

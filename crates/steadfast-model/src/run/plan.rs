@@ -41,6 +41,17 @@ impl Plan {
     /// The title of runs that pursue a goal.
     pub const GOAL_TITLE: &str = "goal";
 
+    /// All agents of all stages, judges included.
+    pub fn agents(&self) -> impl Iterator<Item = &AgentPlan> {
+        self.stages.iter().flat_map(StagePlan::all_agents)
+    }
+
+    pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut AgentPlan> {
+        self.stages
+            .iter_mut()
+            .flat_map(|stage| std::iter::once(&mut stage.agent).chain(&mut stage.agents).chain(&mut stage.judge))
+    }
+
     pub fn pursues_goal(&self) -> bool {
         // Plans stored by earlier versions have no purpose. A loop of a type names it in its stage.
         let is_untyped = || self.stages.iter().all(|stage| stage.loop_type.is_none());
@@ -199,6 +210,12 @@ impl StagePlan {
         own.iter().chain(&self.judge)
     }
 
+    /// The values of an iteration in the matrix, counted from 1, by name.
+    pub fn matrix_of(&self, iteration: u32) -> impl Iterator<Item = (&String, &String)> {
+        let index = usize::try_from(iteration).ok().and_then(|iteration| iteration.checked_sub(1));
+        index.and_then(|index| self.matrix.get(index)).into_iter().flatten()
+    }
+
     /// A stage with the defaults: Claude Code, one iteration after the other, without a delay.
     pub fn new(name: impl Into<String>, completion: Rule, runs: u32) -> Self {
         let name = name.into();
@@ -213,6 +230,9 @@ pub struct AgentPlan {
     pub effort: Option<String>,
     /// Let the user's own hooks and plugins run inside the agent.
     pub user_hooks: bool,
+    /// Start the client in its own sandbox instead of with the configured permissions.
+    #[serde(default)]
+    pub sandbox: bool,
 }
 
 impl AgentPlan {

@@ -61,6 +61,8 @@ pub struct Variables {
     /// `${COMMANDS.name}`, by name.
     pub commands: BTreeMap<String, String>,
     pub objective: String,
+    /// Others by their whole name: `${MATRIX.name}`, `${ARTIFACTS.name}`, `${MERGE_BRANCH}`, `${MERGE_CONFLICTS}`.
+    pub more: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +74,9 @@ pub struct Rendered {
 
 impl Variables {
     fn value(&self, name: &str) -> Option<Cow<'_, str>> {
+        if let Some(value) = self.more.get(name) {
+            return Some(value.into());
+        }
         let value = match name {
             name if SESSION.contains(&name) => &self.session,
             "ITERATION" => return Some(self.iteration.to_string().into()),
@@ -181,6 +186,7 @@ mod tests {
             context_file: "/p/context.json".into(),
             context: "mind ${ITEM}".into(),
             commands: BTreeMap::from([("test".into(), "cargo test".into())]),
+            more: BTreeMap::from([("MATRIX.os".into(), "linux ${ITEM}".into())]),
         }
     }
 
@@ -194,6 +200,7 @@ mod tests {
             ("a ${INPUTS} b", "a R&D costs $5 \\1 ${SESSION} ${INPUTS.plan} b"),
             ("${INPUTS.plan}", "the ${INPUTS.plan} of $${ITEM}"),
             ("${ITEM}=${CURRENT_ITEM}", "beads-12=beads-12"),
+            ("${MATRIX.os}", "linux ${ITEM}"),
             ("${RESULT}: ${OBJECTIVE}", "/p/result.json: ship it"),
             ("jq . ${CTX} > ${STATUS}", "jq . /p/context.json > /p/status.json"),
             ("${CONTEXT} ${OUTPUT_PATH}", "mind ${ITEM} docs/ideas.md"),

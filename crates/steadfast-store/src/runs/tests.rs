@@ -1,5 +1,7 @@
 //! Runs as rows: atomic steps, one commit per iteration, and a small state at any length.
 
+mod talk;
+
 use super::*;
 use crate::Store;
 use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
@@ -142,6 +144,7 @@ fn lists_show_the_current_stage() {
         updated_at_ms: START + 3 * MINUTE,
         completed_at_ms: None,
         cost_unknown: false,
+        tokens_unknown: false,
     };
     assert_eq!(line(&engine, RunFilter::default()), std::slice::from_ref(&expected));
     for (filter, count) in [
@@ -250,7 +253,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
     };
     let worked = Success { result, exit_code: 0, started_at_ms: START + 9, ..success("a") };
     engine.ended("1.1.2", Outcome::Succeeded(Box::new(worked)));
-    let verdict = Checked { check: Check::Judge, holds: Some(false), detail: "x".repeat(9_000) };
+    let verdict = Checked { check: Check::Judge, holds: Some(false), detail: "x".repeat(9_000), usage: None };
     engine.send(RunEvent::Checked { id: id("1.1.2"), facts: vec![verdict.clone()] });
     let expected = IterationRow {
         id: id("1.1.2"),
@@ -271,6 +274,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         started_at_ms: START + 9,
         committed_at_ms: START + 4 * MINUTE,
         cost_unknown: false,
+        tokens_unknown: false,
     };
     assert_eq!(engine.history(), [expected]);
     let attempts = format!(

@@ -24,13 +24,14 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
             let mut overrides = run_overrides(arguments.max, &arguments.how)?;
             overrides.items = arguments.items;
             let planned = plan_loop(&catalogue, &arguments.loop_type, arguments.name.as_deref(), &overrides);
-            start_planned(&context, planned, &arguments.loop_type, &arguments.how)
+            start_planned(&context, planned, &arguments.loop_type, arguments.name.as_deref(), &arguments.how)
         }
         LoopVerb::OnRun(verb) => runs::on_run(&context, &verb),
         LoopVerb::Types => Ok(listed(&catalogue.list(RunKind::Loop), "loop types")),
         LoopVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
+            trust_new(&context, plan_loop(&catalogue, &name, None, &Overrides::default()))?;
             Ok(created(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
         LoopVerb::Validate { name } => Ok(validated(&validate_loop(&catalogue, &name)?, &name)),
@@ -45,14 +46,17 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
             let overrides = run_overrides(arguments.max, &arguments.how)?;
             let (file, name) = (&arguments.file, arguments.name.as_deref());
             let planned = plan_pipeline(&catalogue, file, name, &overrides, context.now);
-            start_planned(&context, planned, file, &arguments.how)
+            start_planned(&context, planned, file, name, &arguments.how)
         }
         PipelineVerb::OnRun(verb) => runs::on_run(&context, &verb),
+        PipelineVerb::Approve(arguments) => runs::answer(&context, &arguments, true),
+        PipelineVerb::Reject(arguments) => runs::answer(&context, &arguments, false),
         PipelineVerb::Types => Ok(listed(&catalogue.list(RunKind::Pipeline), "pipelines")),
         PipelineVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let path = base.join("pipelines").join(format!("{name}.yaml"));
             scaffold::new_pipeline(&path, &name, readers)?;
+            trust_new(&context, plan_pipeline(&catalogue, &name, None, &Overrides::default(), context.now))?;
             Ok(created(&[path], &format!("check it: steadfast pipeline validate {name}")))
         }
         PipelineVerb::Validate { file } => Ok(validated(&validate_pipeline(&catalogue, &file)?, &file)),
@@ -68,6 +72,11 @@ fn new_place(context: &RunContext, user: bool) -> (PathBuf, scaffold::Readers) {
     }
 }
 
+/// The user made the definition, so its first text is trusted. One of the user's home needs no trust.
+fn trust_new(context: &RunContext, planned: Result<Planned, PlanError>) -> Result<(), CliError> {
+    planned.ok().map_or(Ok(()), |planned| runs::trust_new(context, &planned))
+}
+
 /// The flags that loops and pipelines share. The turns of a budget profile are a limit unless `--max` is given.
 fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     runs::check_commands(&how.verify)?;
@@ -77,18 +86,26 @@ fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> 
 }
 
 /// Starts the run of a plan that was made from the definition `what`.
-fn start_planned(context: &RunContext, planned: Result<Planned, PlanError>, what: &str, how: &RunHow) -> CommandResult {
+fn start_planned(
+    context: &RunContext,
+    planned: Result<Planned, PlanError>,
+    what: &str,
+    name: Option<&str>,
+    how: &RunHow,
+) -> CommandResult {
     let planned = planned.map_err(|error| refused(error, context.kind, what))?;
-    if !how.dry_run {
-        runs::require_trust(context, &planned, how.trust)?;
+    if (how.at.is_some() || how.every.is_some()) && !how.dry_run {
+        return runs::make_appointment(context, &planned, name, how);
     }
     let input_files = runs::input_files(context, &planned.inputs, &how.input)?;
     let new = NewRun {
-        run_id: uuid::Uuid::new_v4().to_string(),
+        run_id: how.run_id.unwrap_or_else(uuid::Uuid::new_v4).to_string(),
         inputs: runs::inputs_text(&planned.plan, &input_files)?,
         input_files,
         planned,
         worktree: how.worktree,
+        trust: how.agent.trust,
+        sandbox: how.agent.sandbox,
         how: match (how.tmux, how.agent.detach) {
             (true, _) => How::Tmux,
             (false, true) => How::Detached,

@@ -61,6 +61,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
         inputs: None,
         input_files: Vec::new(),
         worktree: arguments.worktree,
+        trust: arguments.agent.trust,
+        sandbox: arguments.agent.sandbox,
         how: if arguments.agent.detach { How::Detached } else { How::Foreground },
         dry_run: false,
     };

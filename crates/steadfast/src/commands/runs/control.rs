@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use steadfast_app::action::{self, ActionError};
 use steadfast_app::caller;
+use steadfast_engine::files::RegistryEntry;
 use steadfast_engine::publish::KILLED_IN_REGISTRY;
 use steadfast_engine::{dispatcher, files, goal_link};
 use steadfast_model::clock;
@@ -14,7 +15,7 @@ use steadfast_model::run::{RunStatus, Stopping};
 use steadfast_store::{Origin, RunRow, Store, StoreError};
 
 use super::starting::{How, launch};
-use super::{RunContext, driving, nested, preflight, stored, view};
+use super::{RunContext, driving, nested, preflight, stored, trust, view};
 use crate::cli::ResumeArgs;
 use crate::commands::person;
 use crate::error::{CliError, code};
@@ -78,18 +79,22 @@ pub(super) fn apply_registry_kills(context: &RunContext) {
     // An unreadable registry is reported when it has to be written.
     for entry in files::registry(&context.project).unwrap_or_default() {
         let is_marked = entry.kind == Some(context.kind) && entry.status == RunStatus::Killed.to_string();
-        if let Some(run_id) = entry.run_id.filter(|_| is_marked)
-            && let Err(failure) = end_if_orphaned(context, &run_id)
-        {
+        if is_marked && let Err(failure) = end_if_orphaned(context, &entry) {
             output::note(&format!("cannot end {}: {}", entry.key, failure.message));
         }
     }
 }
 
-fn end_if_orphaned(context: &RunContext, run_id: &str) -> Result<(), CliError> {
+fn end_if_orphaned(context: &RunContext, entry: &RegistryEntry) -> Result<(), CliError> {
+    let Some(run_id) = entry.run_id.as_deref() else { return Ok(()) };
     let Some(mut store) = context.existing_store()? else { return Ok(()) };
     let row = store.read().run(run_id)?;
-    let is_ours = |row: &RunRow| row.run.status == RunStatus::Running && row.project_dir == context.project_dir();
+    let is_ours = |row: &RunRow| {
+        let engine = row.engine.map(|engine| engine.pid);
+        row.run.status == RunStatus::Running
+            && row.project_dir == context.project_dir()
+            && entry.is_marked_killed(run_id, engine, row.run.started_at_ms)
+    };
     let Some(row) = row.filter(is_ours) else { return Ok(()) };
     if context.is_live(&row)? {
         return Ok(());
@@ -130,6 +135,7 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
     let is_unpublished_end = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
     if !is_unpublished_end {
         preflight::check_rest(context, &row)?;
+        trust::require_again(context, &row, arguments.trust)?;
     }
     let row = change_limits(&mut store, row, arguments)?;
     let row = if is_unpublished_end { row } else { nested::settle_resumed(context, &mut store, row)? };

@@ -66,7 +66,7 @@ fn check_stage(context: &RunContext, stage: &StagePlan, needs_files: bool) -> Re
 }
 
 fn needs_worktrees(plan: &Plan, in_worktree: bool) -> bool {
-    in_worktree || plan.stages.iter().any(|stage| stage.parallel || stage.lane.is_some())
+    in_worktree || plan.stages.iter().any(|stage| stage.parallel || stage.lane.is_some() || stage.merge.is_some())
 }
 
 /// A warning about files of the project that its worktrees will not have.

@@ -132,12 +132,11 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
         }
         Record::Committed { id, success, facts } => {
             let said = success.result.summary.as_deref().or(success.result.reasoning.as_deref()).unwrap_or("done");
-            let tokens = text::short_number(success.usage.tokens.charged());
             let usage = &success.usage;
-            let cost = text::cost((!usage.cost_unknown).then_some(usage.cost_micros));
+            let (tokens, cost) = (text::tokens(usage.known_tokens()), text::cost(usage.known_cost()));
             let said = text::headline(said, 120);
             let checks = open_checks(facts.iter().map(|fact| (fact.holds, fact.detail.as_str())));
-            format!("{} done ({tokens} tokens, {cost}): {said}{checks}", place(plan, run, *id))
+            format!("{} done ({tokens}, {cost}): {said}{checks}", place(plan, run, *id))
         }
         Record::StageEnded { stage, status, reason } if plan.stages.len() > 1 => {
             let name = stage_name(plan, *stage);
@@ -164,7 +163,7 @@ fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
     if run.active.iter().any(|flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore)) {
         parts.push("checking".into());
     }
-    parts.push(format!("{} tokens", text::short_number(run.tokens)));
+    parts.push(text::tokens((!run.tokens_unknown).then_some(run.tokens)));
     parts.push(text::cost((!run.cost_unknown).then_some(run.cost_micros)));
     parts.push(text::duration((now - run.started_at_ms - run.closed_ms).max(0) / 1_000));
     if run.stopping.is_some() {

@@ -11,17 +11,20 @@ use steadfast_engine::plan::{self, Overrides, Planned, agent_kind};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock;
 use steadfast_model::limit::Used;
-use steadfast_model::run::{Plan, RunStatus, machine};
+use steadfast_model::run::inputs::names_inputs;
+use steadfast_model::run::{Plan, RunStatus, StagePlan, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
-use super::{RunContext, background, control, driving, nested, preflight, trust, view};
+use super::{RunContext, background, control, driving, nested, permissions, preflight, publish_owed, trust, view};
 use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
 /// The most bytes of `--input` files together.
 const MOST_INPUT: usize = 400_000;
+/// How many earlier runs are looked at for files that are still to be written.
+const MOST_PUBLISHED: usize = 1_000;
 
 /// Where the engine of a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,9 @@ pub(in crate::commands) struct NewRun {
     pub(in crate::commands) inputs: Option<String>,
     pub(in crate::commands) input_files: Vec<PathBuf>,
     pub(in crate::commands) worktree: bool,
+    /// Trust what the run uses of the repository.
+    pub(in crate::commands) trust: bool,
+    pub(in crate::commands) sandbox: bool,
     pub(in crate::commands) how: How,
     pub(in crate::commands) dry_run: bool,
 }
@@ -53,10 +59,12 @@ pub(in crate::commands) fn start(
     if !new.planned.warnings.is_empty() {
         output::note(&view::format_faults(&new.planned.warnings));
     }
+    permissions::apply_sandbox(context, &mut plan, new.sandbox)?;
     if new.dry_run {
         return dry_run_page(new, &plan);
     }
     let above = nested::above(context)?;
+    let scripts = trust::require(context, &new.planned.used, &plan, new.trust)?;
     if let Some(above) = &above {
         plan.limits.limits = above.limits(plan.limits.limits, &Used::default());
     }
@@ -70,9 +78,17 @@ pub(in crate::commands) fn start(
     files.check(&plan)?;
     let mut store = Store::open(&context.paths.store)?;
     refuse_name_in_other_store(context, &store, &plan.name)?;
+    if store.read().run(&new.run_id)?.is_some() {
+        let message = format!("run {} exists already", new.run_id);
+        return Err(CliError::new(code::WRONG_STATE, message, "leave `--run-id` out"));
+    }
+    // Before the folder of an earlier run is moved aside.
+    publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_PUBLISHED)?;
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
-    RunFolder::at(home, &new.run_id).set_input_files(&new.input_files)?;
+    let folder = RunFolder::at(home, &new.run_id);
+    folder.set_input_files(&new.input_files)?;
+    folder.set_scripts(&scripts)?;
     let project = context.project_dir();
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
@@ -99,7 +115,10 @@ pub(in crate::commands) fn start(
         log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
-    trust::print_permissions_once(context, &row.plan);
+    permissions::print_once(context, &row.plan);
+    if let Some(note) = dry_run::budget_note(&row.plan) {
+        output::note(&format!("note: {note}"));
+    }
     launch(context, &row, new.how)
 }
 
@@ -201,7 +220,9 @@ pub(in crate::commands) fn input_files(
 
 /// The text of input files: one file as it is, several with their names as headings. `None` if no prompt shows it.
 pub(in crate::commands) fn inputs_text(plan: &Plan, files: &[PathBuf]) -> Result<Option<String>, CliError> {
-    if !plan.stages.iter().any(|stage| stage.prompt.contains("${INPUTS}")) {
+    // Prompts that name neither get the text at their end.
+    let is_shown = |stage: &StagePlan| stage.prompt.contains("${INPUTS}") || !names_inputs(&stage.prompt);
+    if !(1..).zip(&plan.stages).any(|(number, stage)| plan.shows_initial_inputs(number) && is_shown(stage)) {
         return Ok(None);
     }
     let mut parts = Vec::new();

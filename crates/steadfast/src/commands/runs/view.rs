@@ -14,7 +14,8 @@ use steadfast_model::run::RunStatus;
 use steadfast_model::{clock, text};
 use steadfast_store::RunFilter;
 
-use super::RunContext;
+use super::appointments::list_lines;
+use super::{RunContext, publish_owed};
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult, columns};
 
@@ -34,8 +35,10 @@ fn answer(context: &RunContext, view: &impl Serialize, code: u8, text: impl FnOn
 
 pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     let project = context.project_dir();
-    let mut runs = Vec::new();
+    let (mut runs, mut appointments) = (Vec::new(), Vec::new());
     if let Some(store) = context.existing_store()? {
+        appointments = super::appointments::listed(context, &store, all)?;
+        publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_RUNS)?;
         let filter = RunFilter {
             project_dir: (!all).then_some(project.as_str()),
             kind: Some(context.kind),
@@ -53,8 +56,12 @@ pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     }
     let entries = manual_entries(context, &runs);
     let runs = runs.into_iter().map(ListedRun::Run).chain(entries.into_iter().map(ListedRun::Entry)).collect();
-    let list = RunList { runs };
-    answer(context, &list, 0, || list_text(context, &list, all))
+    let list = RunList { runs, appointments };
+    answer(context, &list, 0, || {
+        let mut lines = vec![list_text(context, &list, all)];
+        lines.extend(list_lines(context, &list.appointments));
+        lines.join("\n")
+    })
 }
 
 fn list_text(context: &RunContext, list: &RunList, all: bool) -> String {
@@ -89,7 +96,7 @@ fn run_row(run: &RunView) -> Vec<String> {
         run.title.clone(),
         status_text(run),
         format!("{}/{}", run.iteration, run.max_iterations),
-        text::short_number(run.tokens),
+        run.tokens.map_or_else(|| "unknown".to_owned(), text::short_number),
         text::cost(run.cost.map(|cost| cost.0)),
         clock::to_local(run.started_at.0),
     ]
