@@ -2,9 +2,16 @@
 //! a check finished, a timer, a request to stop, a signal) becomes an event, one after the other. The state machine
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
+mod approvals;
+mod artifacts;
 mod ceilings;
+mod conditions;
+mod context;
 mod inputs;
 mod interruptions;
+mod leaving;
+mod merging;
+mod notes;
 mod spending;
 mod starting;
 mod threads;
@@ -88,6 +95,12 @@ enum EngineMessage {
         id: AttemptId,
         facts: Vec<steadfast_model::run::Checked>,
     },
+    /// The condition of a stage was tested.
+    Decided {
+        stage: u32,
+        holds: Option<bool>,
+        detail: String,
+    },
     /// What the running attempts used so far, in all.
     Using {
         ids: Vec<AttemptId>,
@@ -142,15 +155,9 @@ pub fn drive(
         unsealed: BTreeSet::new(),
         looks: Looks::default(),
     };
-    dispatcher.record_engine(Some(ProcessId::own()))?;
-    dispatcher.load_key()?;
-    crash::point(crash::Point::Locked);
-    let driven = dispatcher.run_to_end(&messages);
+    let driven = dispatcher.drive(&messages);
     // Asked to end while the store cannot record it: the next engine finds the run as it is there.
     let gave_up = driven.is_err() && dispatcher.pending.any();
-    if gave_up {
-        dispatcher.stop(&dispatcher.waited.keys().copied().collect::<Vec<_>>());
-    }
     dispatcher.wait_for_threads();
     let released = if gave_up { Ok(()) } else { dispatcher.record_engine(None) };
     listening.close();
@@ -249,6 +256,7 @@ impl Dispatcher<'_, '_> {
             self.stop_checks()?;
             self.apply(RunEvent::StopRequested(stopping))?;
         }
+        self.abort_merges_of_ended();
         let unfinished: Vec<AttemptId> =
             self.run.active.iter().filter(|active| active.phase == Phase::Running).map(|active| active.id).collect();
         self.check_caps(&AttemptUsage::default())?;
@@ -292,7 +300,14 @@ impl Dispatcher<'_, '_> {
                 }
                 Ok(EngineMessage::Checked { id, facts }) => {
                     crash::point(crash::Point::Checked);
+                    let mut used = AttemptUsage::default();
+                    facts.iter().filter_map(|fact| fact.usage).for_each(|usage| used += usage);
+                    self.check_caps(&used)?;
                     self.apply(RunEvent::Checked { id, facts })?;
+                }
+                Ok(EngineMessage::Decided { stage, holds, detail }) => {
+                    crash::point(crash::Point::Decided);
+                    self.apply(RunEvent::Decided { stage, holds, detail })?;
                 }
                 Ok(EngineMessage::Using { ids, used }) => self.used_so_far(&ids, used)?,
                 Ok(EngineMessage::Signal) => self.signalled()?,
@@ -315,13 +330,18 @@ impl Dispatcher<'_, '_> {
             self.run = step.run;
             self.show(&step.records);
             crash::point(crash::Point::Shown);
+            for record in &step.records {
+                if let Record::StageEnded { stage, .. } = record {
+                    self.abort_merge(*stage);
+                }
+            }
         }
         for act in step.acts {
             match act {
                 Act::Start(id) => self.start(id),
                 Act::Check { id, checks } => self.check(id, checks)?,
                 Act::Stop(ids) => self.stop(&ids),
-                Act::Decide(_) => {}
+                Act::Decide(stage) => self.decide(stage)?,
                 Act::WakeAt(at) => self.wake = Some(at),
                 Act::Finish => self.is_over = true,
             }

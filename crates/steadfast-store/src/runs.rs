@@ -1,8 +1,10 @@
 //! Runs: plan and state in one row, iterations and attempts in rows of their own. A step is saved in the caller's
 //! transaction over the version it was made from; the loser of a race gets `Stale` and writes nothing.
 
+mod approvals;
 mod history;
 mod nesting;
+mod notes;
 mod row;
 mod usage;
 
@@ -15,8 +17,10 @@ use steadfast_model::outbox;
 use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping, machine};
 use steadfast_system::process::ProcessId;
 
-pub use history::IterationRow;
+pub use approvals::ApprovalRow;
+pub use history::{IterationReport, IterationRow};
 pub use nesting::Nesting;
+pub use notes::NoteRow;
 pub use row::{RunLine, RunRow};
 pub use usage::IterationUsage;
 
@@ -94,7 +98,7 @@ impl Db<'_> {
     pub fn runs(self, filter: RunFilter<'_>, most: usize) -> Result<Vec<RunLine>, StoreError> {
         let sql = "SELECT r.run_id, r.name, r.kind, r.title, r.project_dir, r.status, r.reason, r.stage,
                coalesce(s.iterations, 0) AS iterations, coalesce(s.max_iterations, 0) AS max_iterations,
-               r.tokens, r.cost_micros, r.cost_unknown, r.engine_pid, r.engine_pid_started,
+               r.tokens, r.cost_micros, r.cost_unknown, r.tokens_unknown, r.engine_pid, r.engine_pid_started,
                r.stop_requested IS NOT NULL AS is_stop_requested, r.started_at_ms, r.updated_at_ms, r.completed_at_ms
              FROM runs r LEFT JOIN run_stages s ON s.run_id = r.run_id AND s.stage = r.stage
              WHERE (?1 IS NULL OR r.project_dir = ?1) AND (?2 IS NULL OR r.kind = ?2) AND (?3 IS NULL OR r.status = ?3)
@@ -115,7 +119,7 @@ impl Db<'_> {
         let (status, state_json) = (<&str>::from(run.status), to_json(run)?);
         let updated = self.execute(
             "UPDATE runs SET status = ?3, reason = ?4, stage = ?5, state_json = ?6, tokens = ?7, cost_micros = ?8,
-               completed_at_ms = ?9, updated_at_ms = ?10, cost_unknown = ?11, version = version + 1
+               completed_at_ms = ?9, updated_at_ms = ?10, cost_unknown = ?11, tokens_unknown = ?12, version = version + 1
              WHERE run_id = ?1 AND version = ?2",
             params![
                 run_id,
@@ -128,7 +132,8 @@ impl Db<'_> {
                 run.cost_micros,
                 run.completed_at_ms,
                 now,
-                run.cost_unknown
+                run.cost_unknown,
+                run.tokens_unknown
             ],
         )?;
         if updated != 1 {
@@ -148,10 +153,16 @@ impl Db<'_> {
 
     fn add_record(self, run_id: &str, run: &Run, record: &Record, now: Millis) -> Result<(), StoreError> {
         match record {
-            Record::StageStarted { stage } | Record::StageEnded { stage, .. } | Record::ApprovalAsked { stage } => {
+            Record::StageStarted { stage } | Record::StageEnded { stage, .. } => self.put_stage(run_id, run, *stage),
+            Record::ApprovalAsked { stage } => {
+                let row = self.run(run_id)?.ok_or(StoreError::Stale)?;
+                self.ask_approval(&row, *stage, now)?;
                 self.put_stage(run_id, run, *stage)
             }
-            Record::AttemptStarted { id } => self.add_attempt(run_id, *id, now),
+            Record::AttemptStarted { id } => {
+                self.add_attempt(run_id, *id, now)?;
+                self.take_notes(run_id, *id)
+            }
             Record::AttemptEnded { id, outcome } => {
                 self.end_attempt(run_id, *id, outcome)?;
                 self.charge_goal_of(run_id, outcome.usage(), now)
@@ -163,10 +174,18 @@ impl Db<'_> {
             Record::Reopened => {
                 // Drop a stop request that came too late for the previous end.
                 self.request_stop(run_id, None)?;
-                self.put_stage(run_id, run, run.stage)
+                self.put_stages(run_id, run)
             }
-            Record::Finished { .. } => self.request_stop(run_id, None).map(|_| ()),
+            Record::Finished { .. } => {
+                self.request_stop(run_id, None)?;
+                self.put_stages(run_id, run)
+            }
         }
+    }
+
+    /// The end of a run and its reopening change several stages.
+    fn put_stages(self, run_id: &str, run: &Run) -> Result<(), StoreError> {
+        (1..).zip(&run.stages).try_for_each(|(number, _)| self.put_stage(run_id, run, number))
     }
 
     fn put_stage(self, run_id: &str, run: &Run, number: u32) -> Result<(), StoreError> {

@@ -16,6 +16,7 @@ pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
 mod stdin;
+pub(crate) mod trust;
 pub(crate) mod usage;
 pub(crate) mod watch;
 

@@ -54,7 +54,7 @@ impl Dispatcher<'_, '_> {
         self.apply(RunEvent::NestedSpent { tokens: spent.tokens, cost_micros: spent.cost_micros })
     }
 
-    fn running(&self) -> Vec<AttemptId> {
+    pub(super) fn running(&self) -> Vec<AttemptId> {
         self.run.active.iter().filter(|active| active.phase == Phase::Running).map(|active| active.id).collect()
     }
 
@@ -82,7 +82,7 @@ impl Dispatcher<'_, '_> {
 
     /// An attempt whose agent writes session files.
     fn readable(&self, id: AttemptId) -> Option<(Host, Attempt)> {
-        match self.plan.stage(id.stage)?.agent.kind {
+        match self.plan.stage(id.stage)?.agent_of(id.iteration).kind {
             AgentKind::Host(host) => Some((host, self.attempt(id))),
             AgentKind::Command(_) => None,
         }

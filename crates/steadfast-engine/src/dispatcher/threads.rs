@@ -7,10 +7,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, StagePlan};
+use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, RunKind, StagePlan};
 
+use super::merging::Merging;
 use super::starting::{Launch, Workplace, limit_of};
-use super::{Dispatcher, DriveError, Engine, EngineMessage, WaitedAttempt, cannot_start};
+use super::{Dispatcher, DriveError, Engine, EngineMessage, WaitedAttempt, cannot_start, leaving};
 use crate::agent::{self, EndedAttempt};
 use crate::attempt::{self, Attempt};
 use crate::checks::judge::JudgeRequest;
@@ -36,6 +37,7 @@ impl Dispatcher<'_, '_> {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return };
         let attempt = self.attempt(id);
+        let merging = self.merging(stage, id);
         let overdue = Cancel::default();
         self.waited.insert(id, WaitedAttempt { attempt: attempt.clone(), deadline: None, overdue: overdue.clone() });
         if launch.is_none() {
@@ -47,6 +49,9 @@ impl Dispatcher<'_, '_> {
             stage: stage.clone(),
             folder: self.folder.clone(),
             attempt,
+            project: self.project.clone(),
+            kind: plan.kind,
+            merging,
             workplace: self.workplace(stage, id),
             progress: self.observers.prompt_values(&plan, &self.run, id).progress,
             since: if launch.is_some() { clock::now() } else { self.run.started_at_ms },
@@ -56,11 +61,21 @@ impl Dispatcher<'_, '_> {
             engine: self.engine.clone(),
             sender: self.sender.clone(),
         };
-        std::thread::spawn(move || {
-            let started = launch.map(|launch| thread.start(&launch)).transpose();
-            let outcome = started.map_or_else(|outcome| outcome, |supervisor| Box::new(thread.outcome(supervisor)));
+        let spawned = std::thread::Builder::new().spawn(move || {
+            let work = || {
+                let started = launch.map(|launch| thread.start(launch)).transpose();
+                started.map_or_else(|outcome| *outcome, |supervisor| thread.outcome(supervisor))
+            };
+            let outcome = Box::new(leaving::outcome_of(&thread.attempt, thread.engine.grace, work));
             thread.send(EngineMessage::Ended { id, outcome });
         });
+        if let Err(error) = spawned {
+            // It may be an agent of an earlier engine.
+            self.stop(&[id]);
+            let outcome = Box::new(cannot_start(format!("cannot start a thread: {error}")));
+            // The receiver lives as long as the dispatcher.
+            let _ = self.sender.send(EngineMessage::Ended { id, outcome });
+        }
     }
 
     /// Sets when the supervisor of an attempt, which runs now, counts as hanging.
@@ -71,15 +86,24 @@ impl Dispatcher<'_, '_> {
     }
 
     pub(super) fn stop(&mut self, ids: &[AttemptId]) {
+        self.end_each(ids, Attempt::stop);
+    }
+
+    pub(super) fn end_each(&mut self, ids: &[AttemptId], end: fn(&Attempt, Duration) -> std::io::Result<()>) {
         self.stopping.cancel();
         for id in ids {
             let (attempt, grace) = (self.attempt(*id), self.engine.grace);
             let folder = self.folder.clone();
-            self.threads.push(std::thread::spawn(move || {
-                if let Err(error) = attempt.stop(grace) {
+            let stop = move || {
+                if let Err(error) = end(&attempt, grace) {
                     folder.log(&format!("stopping {}: {error}", attempt.directory().display()));
                 }
-            }));
+            };
+            match std::thread::Builder::new().spawn(stop.clone()) {
+                Ok(thread) => self.threads.push(thread),
+                // Too many threads: stop one after the other.
+                Err(_) => stop(),
+            }
         }
     }
 
@@ -95,7 +119,8 @@ impl Dispatcher<'_, '_> {
     pub(super) fn check(&mut self, id: AttemptId, wanted: Vec<Check>) -> Result<(), DriveError> {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return Ok(()) };
-        let workplace = self.workplace(stage, id);
+        let (workplace, branches) = (self.workplace(stage, id), self.branches_to_merge(stage));
+        let environment = Self::environment(stage, id.iteration);
         let judge = match &stage.judge {
             Some(agent) if wanted.contains(&Check::Judge) => Some(self.judge(stage, agent, id)?),
             _ => None,
@@ -107,17 +132,22 @@ impl Dispatcher<'_, '_> {
         self.threads.push(std::thread::spawn(move || {
             // A killed engine may have left the same check running.
             checks::end_commands(&attempt, grace);
-            let facts = match workplace.enter(&cancel) {
-                Ok(directory) => {
+            let entered = environment.map_err(|why| (why.clone(), why)).and_then(|environment| {
+                let entered = workplace.enter(&cancel).map(|directory| (directory, environment));
+                entered.map_err(|error| {
+                    (format!("cannot enter the worktree: {error}"), format!("{error} ({})", error.hint()))
+                })
+            });
+            let facts = match entered {
+                Ok((directory, environment)) => {
                     let (mark, evidence) = (Some(checks::mark_of(&attempt)), attempt.evidence());
-                    let context = CheckContext { directory, limit, cancel, mark, judge, evidence };
+                    let context =
+                        CheckContext { directory, limit, cancel, mark, judge, environment, branches, evidence };
                     wanted.iter().map(|check| checks::carry_out(check, &context)).collect()
                 }
-                // The result in another directory would be wrong for this one.
-                Err(error) => {
-                    let why = format!("cannot enter the worktree: {error}");
-                    let _ =
-                        sender.send(EngineMessage::Note(format!("cannot check the rule: {error} ({})", error.hint())));
+                // The result in another directory or environment would be wrong for this one.
+                Err((why, note)) => {
+                    let _ = sender.send(EngineMessage::Note(format!("cannot check the rule: {note}")));
                     wanted.iter().map(|check| checks::checked(check, None, &why)).collect()
                 }
             };
@@ -147,6 +177,7 @@ impl Dispatcher<'_, '_> {
             program: self.engine.program.clone(),
             limit: limit_of(stage).min(JUDGE_LIMIT),
             grace: self.engine.grace,
+            output_bytes: self.engine.config.runs.output_bytes(),
         })
     }
 }
@@ -158,6 +189,9 @@ pub(super) struct AttemptThread {
     pub(super) stage: StagePlan,
     pub(super) attempt: Attempt,
     pub(super) workplace: Workplace,
+    pub(super) project: PathBuf,
+    pub(super) kind: RunKind,
+    pub(super) merging: Option<Merging>,
     progress: Option<PathBuf>,
     /// It did not start before.
     since: Millis,
@@ -172,6 +206,8 @@ pub(super) struct AttemptThread {
 
 impl AttemptThread {
     fn outcome(&self, supervisor: Option<Child>) -> Outcome {
+        let adopted = || Some(self.attempt.supervisor().ok()??.identity.pid.cast_unsigned());
+        let pid = supervisor.as_ref().map(Child::id).or_else(adopted);
         if let Some(mut supervisor) = supervisor {
             self.send(EngineMessage::Started(self.id));
             // The directory of the attempt says more than its exit code.
@@ -186,8 +222,15 @@ impl AttemptThread {
         let wait = || self.attempt.wait_with(limit_of(&self.stage), self.engine.grace, on_orphans);
         let exit = match self.wait_for_room(wait) {
             Ok(exit) => exit,
-            // Its agent may be alive, so no other one may be started: end the run.
-            Err(error) => return cannot_start(format!("cannot read the state of the attempt: {error}")),
+            // No other agent may be started beside it: stop it and end the run.
+            Err(error) => {
+                let left = self.attempt.stop(self.engine.grace).err().map(|_| {
+                    let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+                    format!("; it may still be running (pid {pid})")
+                });
+                let left = left.unwrap_or_default();
+                return cannot_start(format!("cannot read the state of the attempt: {error}{left}"));
+            }
         };
         let directory = self.counts_idle.then(|| self.workplace.inside()).transpose().unwrap_or_else(|error| {
             self.note(format!("cannot check for progress: {error} ({})", error.hint()));
@@ -198,7 +241,8 @@ impl AttemptThread {
         let (progress, before) = (self.progress.as_deref(), before.as_deref());
         let tree = directory.as_deref().map(|directory| ProgressTree { directory, progress, before });
         let report = agent::report(&EndedAttempt {
-            agent: &self.stage.agent,
+            agent: self.stage.agent_of(self.id.iteration),
+            votes: self.stage.completion.needs_vote(),
             markers: &self.stage.output_parse,
             attempt: &self.attempt,
             exit: exit.as_ref(),
@@ -214,7 +258,8 @@ impl AttemptThread {
         if let Err(error) = self.wait_for_room(keep) {
             self.log(&format!("cannot keep the answer: {error}"));
         }
-        if let Outcome::Succeeded(_) = &report.outcome {
+        let outcome = self.with_artifacts(self.with_merge(report.outcome));
+        if let Outcome::Succeeded(_) = &outcome {
             let message = format!("{}: {} iteration {}", self.run, self.stage.name, self.id.iteration);
             match self.workplace.keep(&message, self.stage.parallel) {
                 Ok(notes) => {
@@ -229,7 +274,7 @@ impl AttemptThread {
                 }
             }
         }
-        report.outcome
+        outcome
     }
 
     /// Saves the fingerprint of the tree before the first attempt of a stage, once.
@@ -249,7 +294,7 @@ impl AttemptThread {
         outage::wait_for_room(|| self.stopping.is_cancelled(), |message| self.note(message.to_owned()), work)
     }
 
-    fn note(&self, message: String) {
+    pub(super) fn note(&self, message: String) {
         self.send(EngineMessage::Note(message));
     }
 
@@ -258,7 +303,7 @@ impl AttemptThread {
         let _ = self.sender.send(message);
     }
 
-    fn log(&self, message: &str) {
+    pub(super) fn log(&self, message: &str) {
         self.folder.log(&format!("{}: {message}", self.attempt.directory().display()));
     }
 }

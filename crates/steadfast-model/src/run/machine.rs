@@ -6,6 +6,7 @@ mod advance;
 mod attempt;
 mod decide;
 mod reopen;
+mod room;
 mod stages;
 
 use super::{
@@ -15,7 +16,7 @@ use super::{
 use crate::clock::Millis;
 use crate::limit::{Axis, Limits, SharedSpend, Used};
 
-pub use reopen::{ReopenError, orphaned, reopen};
+pub use reopen::{ReopenError, orphaned, reopen, stages_left};
 
 /// A new run; [`RunEvent::Started`] starts it.
 pub fn begin(plan: &Plan, now: Millis) -> Run {

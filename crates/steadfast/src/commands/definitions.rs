@@ -10,7 +10,7 @@ use steadfast_model::run::{Plan, RunKind, StageGraph, StagePlan};
 use steadfast_model::text;
 
 use super::runs;
-use crate::error::{CliError, code};
+use crate::error::code;
 use crate::output::{self, CommandOutput, CommandResult};
 
 /// Checks one definition, or all of the project.

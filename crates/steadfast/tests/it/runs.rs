@@ -1,5 +1,6 @@
 //! Test support for runs: user loop types, shell scripts as agents, and engines that can be killed.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -113,7 +114,8 @@ impl World {
     }
 
     pub(crate) fn ends(&self, kind: &str, name: &str) -> Value {
-        eventually(|| Some(self.status(kind, name)).filter(|status| status["status"] != "running"))
+        let is_over = |status: &Value| status["status"] != "running" && status["engine_gone"] == false;
+        eventually(|| Some(self.status(kind, name)).filter(is_over))
     }
 
     /// Runs the user's own `jq` recipe on the registry.
@@ -124,6 +126,18 @@ impl World {
         let mut command = Command::new("bash");
         let output = finish(command.current_dir(self.env.project()).args(["-c", &script]), b"");
         assert_eq!(output.code, 0, "{output:?}");
+    }
+
+    #[expect(clippy::unused_self, reason = "reads like the other steps of a story")]
+    pub(crate) fn make_executable(&self, path: &Path) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Makes the project a repository with one commit of all files.
+    pub(crate) fn commit_all(&self) {
+        for arguments in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-q", "-m", "first"]] {
+            self.git(arguments);
+        }
     }
 
     pub(crate) fn repository(&self) {

@@ -1,7 +1,8 @@
 //! What starts next. Every event ends here, so agents start in one place and runs end in one place: limits first, then
 //! waits that are over, then new iterations while there is room.
 
-use super::{Machine, RunReason, RunStatus, limit_reached, stage_limit_reached, stages_in, unknown_spend};
+use super::{Machine, RunReason, RunStatus, limit_reached, room, stage_limit_reached, stages_in, unknown_spend, used};
+use crate::limit::Spend;
 use crate::run::{Act, ActiveAttempt, AttemptId, Phase, Record, StagePlan, StageStatus, Undecided};
 
 impl Machine<'_> {
@@ -112,7 +113,9 @@ impl Machine<'_> {
 
     /// How many agents may run at once.
     fn most_at_once(&self) -> u32 {
-        self.plan.limits.parallel.max(1)
+        let dearest = Spend { tokens: self.run.most_tokens, cost_micros: self.run.most_cost_micros };
+        let (limits, used) = (&self.plan.limits, used(&self.run, self.now));
+        room::agents_at_once(&limits.limits, &used, dearest, limits.parallel)
     }
 
     /// A stage at a limit of its own starts nothing more, and ends when its last attempt has ended.

@@ -72,6 +72,9 @@ impl Machine<'_> {
         match &attempt.phase {
             Phase::Checking(success) => {
                 let success = success.clone();
+                for usage in facts.iter().filter_map(|fact| fact.usage.as_ref()) {
+                    self.charge(id.stage, usage);
+                }
                 self.commit(id, success, facts);
             }
             Phase::CheckingBefore => {
@@ -110,7 +113,9 @@ impl Machine<'_> {
         if self.run.cut_short || self.end_if_settled(id.stage, plan, &promises, facts) || plan.parallel {
             return;
         }
-        if says_stop && !plan.stop_is_promise && self.is_past_minimum(id.stage, plan, self.iterations(id.stage)) {
+        // A goal is over when it is proven, not when an agent says so.
+        let may_stop = !plan.stop_is_promise && !self.plan.pursues_goal();
+        if says_stop && may_stop && self.is_past_minimum(id.stage, plan, self.iterations(id.stage)) {
             self.end_unheld(id.stage, RunReason::Stopped);
         } else {
             self.go_on(id.stage, plan);

@@ -78,6 +78,14 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     Ok(machine.into_step())
 }
 
+/// The stages that are worked on if the run is resumed.
+pub fn stages_left(run: &Run) -> Vec<u32> {
+    let reopened = stages_to_reopen(run);
+    let stages = (1..).zip(&run.stages);
+    let left = stages.filter(|(number, state)| !state.status.is_over() || reopened.contains(number));
+    left.map(|(number, _)| number).collect()
+}
+
 /// The stages that the end of the run cut off. A run of an earlier version has only its current stage.
 fn stages_to_reopen(run: &Run) -> Vec<u32> {
     let stages = (1..).zip(&run.stages);

@@ -6,7 +6,7 @@ use std::path::Path;
 use steadfast_engine::{agent, worktree};
 use steadfast_model::limit::Axis;
 use steadfast_model::price;
-use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
+use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan, machine};
 use steadfast_model::text;
 use steadfast_store::RunRow;
 use steadfast_system::config::AgentsConfig;
@@ -18,7 +18,7 @@ use crate::programs;
 /// Fails if something is missing, and makes paths of programs absolute so that worktrees find them too.
 pub(super) fn prepare(context: &RunContext, plan: &mut Plan, in_worktree: bool) -> Result<(), CliError> {
     for stage in &mut plan.stages {
-        for agent in std::iter::once(&mut stage.agent).chain(&mut stage.judge) {
+        for agent in std::iter::once(&mut stage.agent).chain(&mut stage.agents).chain(&mut stage.judge) {
             make_absolute(agent, &context.project);
         }
     }
@@ -37,7 +37,7 @@ fn require_prices(plan: &Plan) -> Result<(), CliError> {
     if plan.limits.limits.get(Axis::Usd).is_none() {
         return Ok(());
     }
-    let agents = plan.stages.iter().flat_map(|stage| std::iter::once(&stage.agent).chain(&stage.judge));
+    let agents = plan.stages.iter().flat_map(StagePlan::all_agents);
     let mut models =
         agents.filter(|agent| matches!(agent.kind, AgentKind::Host(_))).filter_map(|agent| agent.model.as_deref());
     match models.find(|model| price::is_unknown(model)) {
@@ -54,19 +54,20 @@ fn require_prices(plan: &Plan) -> Result<(), CliError> {
 /// Fails if the remaining stages of a run that is resumed lack an agent or a tool. A missing file is no error here: the
 /// next iteration may create it.
 pub(super) fn check_rest(context: &RunContext, row: &RunRow) -> Result<(), CliError> {
-    let done = usize::try_from(row.run.stage.saturating_sub(1)).unwrap_or(usize::MAX);
-    row.plan.stages.iter().skip(done).try_for_each(|stage| check_stage(context, stage, false))
+    require_prices(&row.plan)?;
+    let mut rest = machine::stages_left(&row.run).into_iter().filter_map(|stage| row.plan.stage(stage));
+    rest.try_for_each(|stage| check_stage(context, stage, false))
 }
 
 fn check_stage(context: &RunContext, stage: &StagePlan, needs_files: bool) -> Result<(), CliError> {
-    for agent in std::iter::once(&stage.agent).chain(&stage.judge) {
+    for agent in stage.all_agents() {
         require_program(agent, &context.paths.config.agents, &context.project)?;
     }
     stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, &context.project, needs_files))
 }
 
 fn needs_worktrees(plan: &Plan, in_worktree: bool) -> bool {
-    in_worktree || plan.stages.iter().any(|stage| stage.parallel)
+    in_worktree || plan.stages.iter().any(|stage| stage.parallel || stage.lane.is_some() || stage.merge.is_some())
 }
 
 /// A warning about files of the project that its worktrees will not have.
@@ -75,7 +76,7 @@ pub(super) fn not_in_worktrees(context: &RunContext, plan: &Plan, in_worktree: b
 }
 
 /// A script of the project may not be committed, and then no worktree has it.
-fn make_absolute(plan: &mut AgentPlan, project: &Path) {
+pub(super) fn make_absolute(plan: &mut AgentPlan, project: &Path) {
     if let AgentKind::Command(words) = &mut plan.kind
         && let Some(program) = words.first_mut()
         && let Some(path) = agent::beside(program, project).filter(|path| path.is_file())

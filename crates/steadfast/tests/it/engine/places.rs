@@ -6,19 +6,19 @@ use steadfast_model::run::{Check, Checked};
 use super::*;
 
 impl World {
-    fn repository(&self) {
+    pub(super) fn repository(&self) {
         self.git(&["init", "-q", "-b", "main"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
     }
 
     /// A run whose iterations work in one worktree.
-    fn create_apart(&self, plan: &Plan) {
+    pub(super) fn create_apart(&self, plan: &Plan) {
         self.repository();
         self.create(plan);
         RunFolder::create(&self.path("home"), RUN, None, None, true).unwrap();
     }
 
-    fn noted(&self) -> (Run, Vec<String>) {
+    pub(super) fn noted(&self) -> (Run, Vec<String>) {
         let mut notes = KeptNotes::default();
         let run = dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut [&mut notes]).unwrap();
         (run, notes.0)
@@ -71,7 +71,7 @@ fn a_rule_is_not_checked_if_its_worktree_is_lost() {
     assert_eq!(ended(&run), (RunStatus::Completed, "max_iterations"));
     let why = format!("{project} is not in a git repository with a commit, which worktrees need");
     let detail = format!("cannot enter the worktree: {why}");
-    let fact = Checked { check: Check::Command("test -e ok".into()), holds: None, detail };
+    let fact = Checked { check: Check::Command("test -e ok".into()), holds: None, detail, usage: None };
     assert_eq!(world.store().read().run_history(RUN, None, 9).unwrap()[0].facts, [fact]);
     let [uncommitted, untested] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(uncommitted.starts_with("the work in ") && uncommitted.contains(" is not committed: "), "{uncommitted}");

@@ -122,7 +122,7 @@ fn a_spend_limit_counts_what_a_command_reports_and_ends_where_it_reports_nothing
     assert_eq!(output.code, 5, "{output:?}");
     let status = output.json();
     assert_eq!((&status["iteration"], &status["cost_usd"]), (&json!(1), &serde_json::Value::Null));
-    assert_eq!(status["reason"], "budget_usd: an attempt did not report what it cost");
+    assert_eq!(status["reason"], "budget_usd: an attempt did not report what it used");
     let output = world.run(&["loop", "resume", "silent", "--usd", "2", "--json"]);
     assert_eq!((output.code, &output.json()["iteration"]), (5, &json!(2)), "{output:?}");
 
