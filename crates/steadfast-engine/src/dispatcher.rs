@@ -2,8 +2,8 @@
 //! a check finished, a timer, a request to stop, a signal) becomes an event, one after the other. The state machine
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
-mod artifacts;
 mod approvals;
+mod artifacts;
 mod ceilings;
 mod conditions;
 mod inputs;

@@ -42,6 +42,8 @@ pub struct RunLine {
     pub cost_unknown: bool,
     pub engine: Option<ProcessId>,
     pub is_stop_requested: bool,
+    /// A stage waits for a person.
+    pub is_asking: bool,
     pub started_at_ms: Millis,
     pub updated_at_ms: Millis,
     pub completed_at_ms: Option<Millis>,
@@ -77,6 +79,7 @@ pub(super) fn read_line(row: &Row<'_>) -> rusqlite::Result<RunLine> {
         cost_unknown: row.get("cost_unknown")?,
         engine: process(row, "engine_pid", "engine_pid_started")?,
         is_stop_requested: row.get("is_stop_requested")?,
+        is_asking: row.get("is_asking")?,
         started_at_ms: row.get("started_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,
         completed_at_ms: row.get("completed_at_ms")?,
