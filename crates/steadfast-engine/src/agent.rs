@@ -4,6 +4,7 @@
 
 mod answer;
 pub(crate) mod result;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,9 +17,10 @@ use steadfast_model::prompt::{self, PromptError};
 use steadfast_model::run::{AgentKind, AgentPlan, Failure, FailureKind, Outcome, Success};
 use steadfast_model::text;
 use steadfast_system::config::AgentsConfig;
-use steadfast_system::env_vars;
+use steadfast_system::{bounded, env_vars};
 
 use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_command, of_stream};
+use self::result::ResultSource;
 use crate::attempt::{Attempt, AttemptExit, AttemptSpec};
 use crate::footprint::{self, ProgressTree};
 
@@ -44,6 +46,7 @@ impl Invocation {
         call: &AgentCall<'_>,
         limit: Duration,
         grace: Duration,
+        output_bytes: u64,
         ordinal: u32,
     ) -> std::io::Result<()> {
         let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -56,6 +59,7 @@ impl Invocation {
             grace_ms: milliseconds(grace),
             ordinal,
             has_token: false,
+            output_bytes,
         };
         call.attempt.prepare(&spec, &self.prompt, &self.files)
     }
@@ -69,8 +73,10 @@ pub(crate) struct AgentCall<'a> {
     pub stage: &'a str,
     pub iteration: u32,
     pub prompt: &'a str,
-    /// Whether to add to the prompt where the result goes. Some prompts say it themselves.
+    /// Whether to add to the prompt where the result goes. Our own prompts say it themselves.
     pub asks_for_result: bool,
+    /// Whether a prompt of the user's says it, see [`says_result`].
+    pub says_result: bool,
     pub wants_vote: bool,
     pub promises: &'a [String],
     /// Where the agent works.
@@ -94,8 +100,8 @@ pub(crate) fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError
         }
         AgentKind::Host(host) => {
             if call.asks_for_result {
-                let file = call.attempt.result().display().to_string();
-                add_result(&mut prompt, &file, call.wants_vote, call.promises)?;
+                let file = (!call.says_result).then(|| call.attempt.result().display().to_string());
+                add_result(&mut prompt, file.as_deref(), call.wants_vote, call.promises)?;
             }
             let config = call.config.of(*host);
             let command = (adapter(*host).headless_command)(&HeadlessRequest {
@@ -103,6 +109,7 @@ pub(crate) fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError
                 model: call.agent.model.as_deref(),
                 effort: call.agent.effort.as_deref(),
                 user_hooks: call.agent.user_hooks,
+                sandbox: call.agent.sandbox,
                 permission_flags: config.permission_flags.as_deref(),
                 flags: &config.flags,
                 directory: call.attempt.directory(),
@@ -132,10 +139,15 @@ pub fn beside(program: &str, directory: &Path) -> Option<PathBuf> {
     is_relative_path.then(|| directory.join(program))
 }
 
-/// Adds to a prompt how to write the result.
+/// Whether a template says which result to write, in the words of other tools. A second request would contradict it.
+pub(crate) fn says_result(template: &str) -> bool {
+    template.contains("${STATUS}") || template.contains("plateau_suspected")
+}
+
+/// Adds to a prompt how to write the result; without a file only what it may promise.
 pub(crate) fn add_result(
     prompt: &mut String,
-    file: &str,
+    file: Option<&str>,
     wants_vote: bool,
     promises: &[String],
 ) -> Result<(), PromptError> {
@@ -160,9 +172,10 @@ impl AttemptReport {
             return self.text.clone();
         }
         let bytes = text::thousands(i64::try_from(self.left_out).unwrap_or(i64::MAX));
-        let (whole, text) = (attempt.output(), &self.text);
-        let whole = whole.display();
-        format!("[cut: the first {bytes} bytes are left out; the whole output is in {whole}]\n\n{text}")
+        let (file, text) = (attempt.output(), &self.text);
+        let has_hole = bounded::open(&file).is_ok_and(|file| bounded::hole_of(&file).is_some());
+        let part = if has_hole { "beginning and end of the output are" } else { "the whole output is" };
+        format!("[cut: the first {bytes} bytes are left out; {part} in {}]\n\n{text}", file.display())
     }
 }
 
@@ -170,6 +183,8 @@ impl AttemptReport {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedAttempt<'a> {
     pub agent: &'a AgentPlan,
+    /// Whether iterations of its stage vote.
+    pub votes: bool,
     /// Marker lines to read: name of the field, marker.
     pub markers: &'a [(String, String)],
     pub attempt: &'a Attempt,
@@ -197,7 +212,7 @@ pub(crate) fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
     let ended_at_ms = ended_at_ms.clamp(started_at_ms.unwrap_or(since), ended.now);
     let began = started_at_ms.unwrap_or(ended_at_ms);
     let answer = match &ended.agent.kind {
-        AgentKind::Command(_) => of_command(ended.attempt, ended.exit, ended_at_ms),
+        AgentKind::Command(_) => of_command(ended.agent, ended.attempt, ended.exit, ended_at_ms),
         AgentKind::Host(host) => of_stream(*host, ended, began, ended_at_ms),
     };
     let outcome = succeeded(ended, &answer, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
@@ -227,11 +242,13 @@ fn succeeded(
         return Err(why);
     }
     let is_command = matches!(ended.agent.kind, AgentKind::Command(_));
+    let (file, status) = (ended.attempt.result(), ended.attempt.status());
     // A result file that cannot be read may have reported a failure.
-    if is_command && result::is_broken(&ended.attempt.result()) {
+    if is_command && [&file, &status].into_iter().any(|file| result::is_broken(file)) {
         return Err((FailureKind::NoResult, "the agent's result file is not a JSON object".to_owned()));
     }
-    let result = result::read(&ended.attempt.result(), answer.structured.as_deref(), text, ended.markers);
+    let source = ResultSource { file: &file, status: &status, votes: ended.votes, markers: ended.markers };
+    let result = result::read(&source, answer.structured.as_deref(), text);
     // A client that prints nothing at all has not done its work.
     if result.is_none() && !is_command {
         return Err((FailureKind::NoResult, "the agent ended without a result".to_owned()));

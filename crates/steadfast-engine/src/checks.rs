@@ -55,6 +55,7 @@ impl CheckContext {
 type CheckResult = (Option<bool>, String);
 
 pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
+    let mut usage = None;
     let (holds, detail) = match check {
         Check::Command(command) => command_holds(command, context),
         Check::Verify(commands) => commands_hold(commands, context),
@@ -62,16 +63,21 @@ pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
         Check::BeadsEmpty(label) => beads::are_empty_by("bd", label, context),
         Check::Merged => are_merged(context),
         Check::Judge => match &context.judge {
-            Some(request) => judge::ask(request, context),
+            Some(request) => {
+                let (verdict, used) = judge::ask(request, context);
+                usage = used;
+                verdict
+            }
             None => (None, "the stage has no judge".to_owned()),
         },
     };
-    checked(check, holds, &detail)
+    Checked { usage, ..checked(check, holds, &detail) }
 }
 
 /// The result of a check; `None` if it could not be made.
 pub(crate) fn checked(check: &Check, holds: Option<bool>, detail: &str) -> Checked {
-    Checked { check: check.clone(), holds, detail: text::cut(text::printable(detail).trim(), DETAIL_CHARS) }
+    let detail = text::cut(text::printable(detail).trim(), DETAIL_CHARS);
+    Checked { check: check.clone(), holds, detail, usage: None }
 }
 
 fn command_holds(command: &str, context: &CheckContext) -> CheckResult {

@@ -6,8 +6,10 @@ mod approvals;
 mod artifacts;
 mod ceilings;
 mod conditions;
+mod context;
 mod inputs;
 mod interruptions;
+mod leaving;
 mod merging;
 mod notes;
 mod spending;
@@ -153,15 +155,9 @@ pub fn drive(
         unsealed: BTreeSet::new(),
         looks: Looks::default(),
     };
-    dispatcher.record_engine(Some(ProcessId::own()))?;
-    dispatcher.load_key()?;
-    crash::point(crash::Point::Locked);
-    let driven = dispatcher.run_to_end(&messages);
+    let driven = dispatcher.drive(&messages);
     // Asked to end while the store cannot record it: the next engine finds the run as it is there.
     let gave_up = driven.is_err() && dispatcher.pending.any();
-    if gave_up {
-        dispatcher.stop(&dispatcher.waited.keys().copied().collect::<Vec<_>>());
-    }
     dispatcher.wait_for_threads();
     let released = if gave_up { Ok(()) } else { dispatcher.record_engine(None) };
     listening.close();
@@ -304,6 +300,9 @@ impl Dispatcher<'_, '_> {
                 }
                 Ok(EngineMessage::Checked { id, facts }) => {
                     crash::point(crash::Point::Checked);
+                    let mut used = AttemptUsage::default();
+                    facts.iter().filter_map(|fact| fact.usage).for_each(|usage| used += usage);
+                    self.check_caps(&used)?;
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
                 Ok(EngineMessage::Decided { stage, holds, detail }) => {

@@ -3,6 +3,7 @@
 //! writes its record before the agent starts, enforces the time limit, ends everything that the agent started, and
 //! writes `exit.json` whole or not at all.
 
+mod output_cap;
 mod reaper;
 mod watching;
 
@@ -17,10 +18,11 @@ use steadfast_model::clock;
 use steadfast_system::bounded;
 use steadfast_system::process::ProcessIdentity;
 
+use self::output_cap::CappedOutput;
 use self::watching::{Supervision, SupervisorMessage};
 use crate::attempt::{
     ABANDONED, Attempt, AttemptExit, AttemptSpec, AttemptToken, ERRORS, EXIT, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR,
-    SupervisorRecord, TOKEN_BYTES,
+    SUPERVISOR_LOG, SupervisorRecord, TOKEN_BYTES,
 };
 use crate::{crash, durable, interrupt, lock, outage, process};
 
@@ -74,11 +76,11 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     // Whatever the agent starts stays below this process, also when its parents have ended.
     reaper::adopt_orphans();
     let exit = match start(&spec, directory) {
-        Ok(child) => {
+        Ok((child, outputs)) => {
             here(crash::Point::Spawned);
             let mark = attempt.mark();
             Supervision { spec: &spec, mark: &mark, record: &record, directory, token: token.as_ref() }
-                .watch(&child, sender, &messages)?
+                .watch(&child, outputs, sender, &messages)?
         }
         Err(error) => AttemptExit { cannot_start: Some(error.to_string()), ..AttemptExit::default() },
     };
@@ -117,7 +119,8 @@ fn write(path: &Path, json: &str) -> std::io::Result<()> {
     outage::wait_for_room(|| false, |_| {}, || durable::replace(path, json.as_bytes()))
 }
 
-fn start(spec: &AttemptSpec, directory: &Path) -> std::io::Result<Child> {
+/// Starts the agent; returns its outputs too, as far as they are capped.
+fn start(spec: &AttemptSpec, directory: &Path) -> std::io::Result<(Child, Vec<CappedOutput>)> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err(std::io::Error::other("no program is named"));
     };
@@ -125,6 +128,11 @@ fn start(spec: &AttemptSpec, directory: &Path) -> std::io::Result<Child> {
     if !spec.directory.is_dir() {
         return Err(std::io::Error::other(format!("the directory {} does not exist", spec.directory.display())));
     }
+    let [output, errors] = [OUTPUT, ERRORS].map(|name| durable::open_to_append(&directory.join(name)));
+    let (output, errors) = (output?.into_parts().0, errors?.into_parts().0);
+    let log = directory.join(SUPERVISOR_LOG);
+    let capped = |file: std::fs::File| CappedOutput::new(file, spec.output_bytes, log.clone());
+    let outputs = [output.try_clone()?, errors.try_clone()?].into_iter().filter_map(capped).collect();
     let mut command = Command::new(program);
     for name in &spec.env_remove {
         command.env_remove(name);
@@ -134,8 +142,9 @@ fn start(spec: &AttemptSpec, directory: &Path) -> std::io::Result<Child> {
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.directory)
         .stdin(fs_err::File::open(directory.join(PROMPT))?.into_parts().0)
-        .stdout(durable::open_to_append(&directory.join(OUTPUT))?.into_parts().0)
-        .stderr(durable::open_to_append(&directory.join(ERRORS))?.into_parts().0)
+        .stdout(output)
+        .stderr(errors)
         .process_group(0);
-    command.spawn().map_err(|error| std::io::Error::new(error.kind(), format!("cannot run `{program}`: {error}")))
+    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("cannot run `{program}`: {error}"));
+    Ok((command.spawn().map_err(named)?, outputs))
 }

@@ -8,6 +8,7 @@ mod commit;
 mod git;
 mod kept;
 mod merge;
+mod merged;
 mod unsaved;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub use self::git::WorktreeError;
 pub use self::kept::{KeptWork, are_there, kept, remove_clean};
 pub(crate) use self::kept::{OF_RUN, part_of, part_of_lane};
 pub(crate) use self::merge::{Merge, Merged, not_merged};
+pub use self::merged::{MergedBranches, remove_merged};
 
 /// How many uncommitted files a warning names.
 const MOST_NAMED: usize = 3;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::adapter;
+use super::{adapter, adapters};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
 use steadfast_model::limit::Spend;
@@ -63,6 +63,28 @@ pub fn read(host: Host, output: &Path) -> std::io::Result<AgentStream> {
     Ok(stream)
 }
 
+/// What clients say they used whose output a program passed on, all of them together; `None` if there is none. Each is
+/// counted by its final event, so all of the output has to be there.
+pub fn printed_usage(output: &Path) -> std::io::Result<Option<AttemptUsage>> {
+    let file = bounded::open(output)?;
+    if file.metadata()?.len() > HEAD_BYTES + TAIL_BYTES || bounded::hole_of(&file).is_some() {
+        return Ok(None);
+    }
+    let mut all: Option<AttemptUsage> = None;
+    each_line(output, |line| {
+        let Some(value) = event(line).filter(|value| value.get("type").is_some()) else { return };
+        for adapter in adapters() {
+            let mut stream = AgentStream::default();
+            (adapter.read_event)(&value, &mut stream);
+            if let Some(usage) = stream.usage {
+                *all.get_or_insert_default() += usage;
+                return;
+            }
+        }
+    })?;
+    Ok(all)
+}
+
 /// The event of a line. A byte that is no text spoils itself, not the end of an iteration.
 fn event(line: &[u8]) -> Option<Value> {
     if !line.trim_ascii_start().starts_with(b"{") {
@@ -74,6 +96,7 @@ fn event(line: &[u8]) -> Option<Value> {
 fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()> {
     let mut file = bounded::open(path)?;
     let size = file.metadata()?.len();
+    let hole = bounded::hole_of(&file);
     let mut pass = |file: &mut fs_err::File, most: u64, skip_first: bool| -> std::io::Result<()> {
         let mut reader = BufReader::with_capacity(64 * 1024, file.take(most));
         let mut line = Vec::new();
@@ -87,6 +110,12 @@ fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()
         }
         Ok(())
     };
+    if let Some(hole) = hole {
+        pass(&mut file, hole.start.min(TAIL_BYTES), false)?;
+        // What follows a hole begins in the middle of a line.
+        file.seek(SeekFrom::Start(hole.end.max(size.saturating_sub(TAIL_BYTES))))?;
+        return pass(&mut file, TAIL_BYTES, true);
+    }
     if size <= HEAD_BYTES + TAIL_BYTES {
         return pass(&mut file, size, false);
     }
@@ -126,14 +155,17 @@ pub struct SessionSpan<'a> {
     pub ended_at_ms: Millis,
 }
 
-/// What a session used, by its own files and those of its subagents; `None` if no file has a response.
+/// What a session used, by its own files and those of its subagents; `None` if there is no file, or no response in any
+/// and the client says itself what it used.
 pub fn session_usage(
     host: Host,
     stream: &AgentStream,
     started_at_ms: Millis,
     ended_at_ms: Millis,
 ) -> Option<AttemptUsage> {
-    usage_of(host, &session_files(host, stream, started_at_ms, ended_at_ms), started_at_ms)
+    let files = session_files(host, stream, started_at_ms, ended_at_ms);
+    let no_response = || (stream.usage.is_none() && !files.is_empty()).then(AttemptUsage::default);
+    usage_of(host, &files, started_at_ms).or_else(no_response)
 }
 
 fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<AttemptUsage> {

@@ -25,7 +25,9 @@ use crate::clock::Millis;
 pub use condition::Condition;
 pub use graph::StageGraph;
 pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
-pub use plan::{AgentKind, AgentPlan, EnvVariable, MergePlan, Plan, Rule, RunLimits, RunPurpose, StagePlan, Then};
+pub use plan::{
+    AgentKind, AgentPlan, EnvVariable, MergePlan, ParallelInput, Plan, Rule, RunLimits, RunPurpose, StagePlan, Then,
+};
 pub use reason::RunReason;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
@@ -99,6 +101,9 @@ pub struct Run {
     /// The same since the run was started or resumed: a limit on money cannot hold from there on.
     #[serde(default)]
     pub cost_unknown_now: bool,
+    /// A part of the tokens is not known.
+    #[serde(default)]
+    pub tokens_unknown: bool,
     /// An attempt since then did not report its tokens: a limit on tokens cannot hold.
     #[serde(default)]
     pub tokens_unknown_now: bool,
@@ -268,6 +273,9 @@ pub struct Checked {
     /// `None` if the check could not decide; the rule does not hold then.
     pub holds: Option<bool>,
     pub detail: String,
+    /// What a check used that asked an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<AttemptUsage>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

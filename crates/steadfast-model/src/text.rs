@@ -239,6 +239,11 @@ pub fn usd(micros: i64) -> String {
     format!("${}.{:0width$}", rounded / unit, rounded % unit)
 }
 
+/// Tokens as people read them, in few characters.
+pub fn tokens(known: Option<i64>) -> String {
+    known.map_or_else(|| "tokens unknown".to_owned(), |tokens| format!("{} tokens", short_number(tokens)))
+}
+
 /// A cost as people read it.
 pub fn cost(micros: Option<i64>) -> String {
     micros.map_or_else(|| "cost unknown".to_owned(), usd)

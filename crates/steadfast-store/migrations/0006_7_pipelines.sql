@@ -42,6 +42,7 @@ CREATE TABLE appointments (
 ) WITHOUT ROWID;
 CREATE INDEX idx_appointments_time ON appointments(next_at_ms) WHERE next_at_ms IS NOT NULL;
 
+ALTER TABLE runs ADD COLUMN tokens_unknown INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run_attempts ADD COLUMN tokens_unknown INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run_iterations ADD COLUMN tokens_unknown INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run_iterations ADD COLUMN report_json TEXT;

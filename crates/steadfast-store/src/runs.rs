@@ -18,7 +18,7 @@ use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, StageStatus, S
 use steadfast_system::process::ProcessId;
 
 pub use approvals::ApprovalRow;
-pub use history::IterationRow;
+pub use history::{IterationReport, IterationRow};
 pub use nesting::Nesting;
 pub use notes::NoteRow;
 pub use row::{RunLine, RunRow};
@@ -98,7 +98,7 @@ impl Db<'_> {
     pub fn runs(self, filter: RunFilter<'_>, most: usize) -> Result<Vec<RunLine>, StoreError> {
         let sql = "SELECT r.run_id, r.name, r.kind, r.title, r.project_dir, r.status, r.reason, r.stage,
                coalesce(s.iterations, 0) AS iterations, coalesce(s.max_iterations, 0) AS max_iterations,
-               r.tokens, r.cost_micros, r.cost_unknown, r.engine_pid, r.engine_pid_started,
+               r.tokens, r.cost_micros, r.cost_unknown, r.tokens_unknown, r.engine_pid, r.engine_pid_started,
                r.stop_requested IS NOT NULL AS is_stop_requested, r.started_at_ms, r.updated_at_ms, r.completed_at_ms,
                EXISTS (SELECT 1 FROM run_stages a WHERE a.run_id = r.run_id AND a.status = ?5) AS is_asking
              FROM runs r LEFT JOIN run_stages s ON s.run_id = r.run_id AND s.stage = r.stage
@@ -121,7 +121,7 @@ impl Db<'_> {
         let (status, state_json) = (<&str>::from(run.status), to_json(run)?);
         let updated = self.execute(
             "UPDATE runs SET status = ?3, reason = ?4, stage = ?5, state_json = ?6, tokens = ?7, cost_micros = ?8,
-               completed_at_ms = ?9, updated_at_ms = ?10, cost_unknown = ?11, version = version + 1
+               completed_at_ms = ?9, updated_at_ms = ?10, cost_unknown = ?11, tokens_unknown = ?12, version = version + 1
              WHERE run_id = ?1 AND version = ?2",
             params![
                 run_id,
@@ -134,7 +134,8 @@ impl Db<'_> {
                 run.cost_micros,
                 run.completed_at_ms,
                 now,
-                run.cost_unknown
+                run.cost_unknown,
+                run.tokens_unknown
             ],
         )?;
         if updated != 1 {

@@ -2,6 +2,7 @@
 //! ever, and a link to an endless device has the length 0.
 
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
@@ -39,6 +40,17 @@ pub fn start_of(path: &Path, most: u64) -> std::io::Result<Part> {
 /// The last `most` bytes of a file.
 pub fn end_of(path: &Path, most: u64) -> std::io::Result<Part> {
     part(open(path)?, most, true)
+}
+
+/// The part of a file that was given back to the disk, if there is one: it reads as zeros. The file is read from its
+/// beginning afterwards.
+pub fn hole_of(file: &fs_err::File) -> Option<Range<u64>> {
+    use rustix::fs::{SeekFrom, seek};
+    let size = file.metadata().ok()?.len();
+    let start = seek(file, SeekFrom::Hole(0)).ok();
+    let end = start.map(|start| seek(file, SeekFrom::Data(start)).unwrap_or(size));
+    seek(file, SeekFrom::Start(0)).ok()?;
+    start.zip(end).map(|(start, end)| start..end).filter(|hole| hole.start < size)
 }
 
 /// All of a file; one that is longer than `most` bytes is an error.

@@ -72,23 +72,37 @@ pub struct RunsConfig {
     pub back_off_ms: i64,
     /// How long an agent may take to end itself when it is stopped.
     pub grace_ms: u64,
+    /// How much is kept of what an agent prints, in MiB: half from the beginning, half from the end. 0 keeps all.
+    pub output_mb: u64,
+}
+
+impl RunsConfig {
+    pub fn output_bytes(&self) -> u64 {
+        self.output_mb.saturating_mul(1 << 20)
+    }
 }
 
 impl Default for RunsConfig {
     fn default() -> Self {
-        Self { back_off_ms: 2_000, grace_ms: 5_000 }
+        Self { back_off_ms: 2_000, grace_ms: 5_000, output_mb: 32 }
     }
 }
 
 /// How the agents of runs are started.
 #[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
-pub struct AgentsConfig(BTreeMap<String, AgentConfig>);
+pub struct AgentsConfig {
+    /// Start clients in their own sandbox.
+    #[serde(default)]
+    pub sandbox: bool,
+    #[serde(flatten)]
+    hosts: BTreeMap<String, AgentConfig>,
+}
 
 impl AgentsConfig {
     /// The section `[agents.HOST]`.
     pub fn of(&self, host: Host) -> &AgentConfig {
         const DEFAULT: &AgentConfig = &AgentConfig { program: None, permission_flags: None, flags: Vec::new() };
-        self.0.get(host.name()).unwrap_or(DEFAULT)
+        self.hosts.get(host.name()).unwrap_or(DEFAULT)
     }
 
     /// Its program, by its usual name unless configured.
@@ -99,7 +113,8 @@ impl AgentsConfig {
 
 impl FromIterator<(Host, AgentConfig)> for AgentsConfig {
     fn from_iter<I: IntoIterator<Item = (Host, AgentConfig)>>(sections: I) -> Self {
-        Self(sections.into_iter().map(|(host, config)| (host.name().to_owned(), config)).collect())
+        let hosts = sections.into_iter().map(|(host, config)| (host.name().to_owned(), config)).collect();
+        Self { sandbox: false, hosts }
     }
 }
 

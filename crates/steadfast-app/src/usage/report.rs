@@ -76,15 +76,19 @@ pub struct Amounts {
     pub unpriced_tokens: i64,
     /// A part of the cost is unknown, even if no tokens are.
     pub cost_unknown: bool,
+    /// A part of the tokens is unknown: an agent of a run did not report them.
+    pub tokens_unknown: bool,
 }
 
 impl From<Amounts> for Value {
     fn from(amounts: Amounts) -> Self {
         let tokens = amounts.tokens;
+        let known = |count: i64| amounts.known(count);
+        let total = (!amounts.tokens_unknown).then(|| tokens.total());
         json!({
-            "responses": amounts.responses, "input_tokens": tokens.input, "output_tokens": tokens.output,
-            "cache_creation_tokens": tokens.cache_creation, "cache_read_tokens": tokens.cache_read,
-            "total_tokens": tokens.total(), "cost_usd": amounts.cost_micros().map(dollars),
+            "responses": amounts.responses, "input_tokens": known(tokens.input), "output_tokens": known(tokens.output),
+            "cache_creation_tokens": known(tokens.cache_creation), "cache_read_tokens": known(tokens.cache_read),
+            "total_tokens": total, "cost_usd": amounts.cost_micros().map(dollars),
             "priced_cost_usd": dollars(amounts.priced_micros), "unpriced_tokens": amounts.unpriced_tokens,
         })
     }
@@ -98,6 +102,7 @@ impl From<&Sum> for Amounts {
             priced_micros: sum.cost_micros.unwrap_or(0),
             unpriced_tokens: if sum.cost_micros.is_some() { 0 } else { sum.tokens.total() },
             cost_unknown: sum.cost_micros.is_none(),
+            tokens_unknown: false,
         }
     }
 }
@@ -106,6 +111,11 @@ impl Amounts {
     /// The cost in millionths of a dollar; `None` when a part of it is unknown.
     pub fn cost_micros(&self) -> Option<i64> {
         (!self.cost_unknown).then_some(self.priced_micros)
+    }
+
+    /// One of the counts of tokens; `None` when nothing of them is known. Of a sum, the known part is shown.
+    pub fn known(&self, count: i64) -> Option<i64> {
+        (!self.tokens_unknown || self.tokens != Tokens::default()).then_some(count)
     }
 }
 
@@ -116,6 +126,7 @@ impl AddAssign for Amounts {
         self.priced_micros += other.priced_micros;
         self.unpriced_tokens += other.unpriced_tokens;
         self.cost_unknown |= other.cost_unknown;
+        self.tokens_unknown |= other.tokens_unknown;
     }
 }
 

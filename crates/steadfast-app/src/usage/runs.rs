@@ -61,6 +61,7 @@ impl From<IterationUsage> for RunUsageRow {
             priced_micros: iteration.usage.cost_micros,
             unpriced_tokens: iteration.unpriced_tokens,
             cost_unknown: iteration.usage.cost_unknown,
+            tokens_unknown: iteration.usage.tokens_unknown,
         };
         Self {
             run: iteration.name,

@@ -7,12 +7,10 @@ use steadfast_hosts::stream::{self, AgentStream};
 use steadfast_hosts::trouble::{self, Trouble};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
-use steadfast_model::price::Table;
-use steadfast_model::reading::{Bill, Tier};
 use steadfast_model::run::{AgentPlan, AttemptUsage};
 use steadfast_model::text;
 
-use super::{EndedAttempt, result};
+use super::{EndedAttempt, result, usage};
 use crate::attempt::{Attempt, AttemptExit};
 
 /// The most of an agent's answer that is kept, from its end.
@@ -41,8 +39,11 @@ pub(super) struct AgentAnswer {
 /// Reads the event stream of a client.
 pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, ended_at_ms: Millis) -> AgentAnswer {
     let stream = stream::read(host, &ended.attempt.output()).unwrap_or_default();
-    let own = stream::session_usage(host, &stream, began, ended_at_ms);
-    let usage = own.or(stream.usage.map(|reported| priced(reported, ended.agent))).unwrap_or_default();
+    let reported = || stream.usage.map(|reported| usage::priced(reported, ended.agent.model.as_deref()));
+    let usage = stream::session_usage(host, &stream, began, ended_at_ms).or_else(reported);
+    // Without a session it did not ask a model.
+    let nothing = || if stream.session_id.is_some() { AttemptUsage::unknown() } else { AttemptUsage::default() };
+    let usage = usage.unwrap_or_else(nothing);
     let exact = || stream::session_reset(host, &stream, began, ended_at_ms);
     let error = stream_error(&stream, ended_at_ms, exact).or_else(|| {
         let ended_well = ended.exit.is_some_and(|exit| exit.exit_code == Some(0));
@@ -61,7 +62,7 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
 }
 
 /// Reads what a program left: its answer on stdout, success by exit code.
-pub(super) fn of_command(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> AgentAnswer {
+pub(super) fn of_command(agent: &AgentPlan, attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> AgentAnswer {
     let most = ANSWER_BYTES as u64;
     let text = text::printable(&result::tail_of(&attempt.output(), most).unwrap_or_default());
     let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));
@@ -73,19 +74,11 @@ pub(super) fn of_command(attempt: &Attempt, exit: Option<&AttemptExit>, at: Mill
     {
         *trouble = Trouble::Hopeless;
     }
-    let unknown = AttemptUsage { cost_unknown: true, ..AttemptUsage::default() };
-    let usage = result::usage(&attempt.result()).unwrap_or(unknown);
+    let usage = match exit {
+        Some(AttemptExit { cannot_start: Some(_), .. }) => AttemptUsage::default(),
+        _ => usage::of_command(attempt, agent.model.as_deref()),
+    };
     AgentAnswer { text, left_out, usage, error, is_complete: true, ..AgentAnswer::default() }
-}
-
-/// Codex reports tokens and no cost; the price table has the cost of its model.
-fn priced(reported: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
-    let Some(model) = agent.model.as_deref().filter(|_| reported.cost_unknown) else { return reported };
-    let bill = Bill { model, tier: Tier::Standard, tokens: &reported.tokens };
-    match Table::shipped().cost_micros(&bill) {
-        Some(cost_micros) => AttemptUsage { cost_micros, cost_unknown: false, ..reported },
-        None => reported,
-    }
 }
 
 /// The error of a stream. `exact` returns the reset time of a used-up plan to the second; error messages name only the

@@ -2,12 +2,12 @@
 //! its last message, else that message itself. All of it comes from a model: it is bounded and made printable, and a
 //! value of the wrong type is ignored.
 
+mod fields;
+
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use steadfast_model::price;
-use steadfast_model::reading::Tokens;
-use steadfast_model::run::{AgentResult, AttemptUsage};
+use steadfast_model::run::AgentResult;
 use steadfast_model::text;
 use steadfast_system::bounded;
 
@@ -16,16 +16,28 @@ const FILE_BYTES: u64 = 1 << 20;
 const TEXT_CHARS: usize = 10_000;
 const SUMMARY_CHARS: usize = 600;
 const MOST_PROMISES: usize = 20;
-const MOST_BRANCHES: usize = 1_000;
+
+/// Where an agent leaves its result, and what its decision means.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResultSource<'a> {
+    pub file: &'a Path,
+    /// The result file of other tools.
+    pub status: &'a Path,
+    /// Whether iterations vote, so that the `stop` of other tools is a vote.
+    pub votes: bool,
+    /// Marker lines to read: name of the field, marker.
+    pub markers: &'a [(String, String)],
+}
 
 /// Reads the result of an iteration; `None` if the agent left nothing at all.
-pub(crate) fn read(
-    file: &Path,
-    structured: Option<&str>,
-    answer: &str,
-    markers: &[(String, String)],
-) -> Option<AgentResult> {
-    let mut result = from_file(file).or_else(|| structured.and_then(from_json)).or_else(|| from_json(answer));
+pub(crate) fn read(source: &ResultSource<'_>, structured: Option<&str>, answer: &str) -> Option<AgentResult> {
+    let ResultSource { file, status, votes, markers } = *source;
+    let from_json = |text: &str| from_json(text, votes);
+    let mut result = from_file(file, votes);
+    if let Some(status) = from_file(status, votes) {
+        fields::fill_in(result.get_or_insert_default(), status, votes);
+    }
+    let mut result = result.or_else(|| structured.and_then(from_json)).or_else(|| from_json(answer));
     if let Some(marked) = from_markers(answer, markers) {
         let result = result.get_or_insert_default();
         result.plateau = result.plateau.or(marked.plateau);
@@ -40,42 +52,29 @@ pub(crate) fn read(
     result
 }
 
-fn from_file(file: &Path) -> Option<AgentResult> {
-    from_json(&text_of(file)?)
+fn from_file(file: &Path, votes: bool) -> Option<AgentResult> {
+    from_json(&text_of(file)?, votes)
 }
 
 fn text_of(file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bounded::whole(file, FILE_BYTES).ok()?).into_owned())
 }
 
-/// What a command says it used: `usage: {input_tokens, output_tokens, cost_usd}` in its result file.
-pub(super) fn usage(file: &Path) -> Option<AttemptUsage> {
-    let object = object(&text_of(file)?)?;
-    let usage = object.get("usage")?.as_object()?;
-    let count = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
-    let tokens = Tokens {
-        input: count("input_tokens"),
-        output: count("output_tokens"),
-        cache_creation: count("cache_creation_tokens"),
-        cache_creation_1h: 0,
-        cache_read: count("cache_read_tokens"),
-    };
-    let dollars = usage.get("cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
-    let cost_micros = dollars.map_or(0, price::micros);
-    Some(AttemptUsage { tokens, cost_micros, cost_unknown: dollars.is_none(), tokens_unknown: false })
+/// The JSON object in a result file.
+pub(super) fn object_in(file: &Path) -> Option<Map<String, Value>> {
+    object(&text_of(file)?)
 }
 
 /// Whether there is a result file without a JSON object: cut off, too long, or something else. A directory or a pipe is
 /// no result file.
 pub(super) fn is_broken(file: &Path) -> bool {
-    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file())
-        && text_of(file).and_then(|it| object(&it)).is_none()
+    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file()) && object_in(file).is_none()
 }
 
 /// A judge's answer in the format of other tools: `{"stop": …, "reason": …, "confidence": …}`. The confidence is
 /// ignored, as those tools do.
 pub(crate) fn verdict(file: &Path, answer: &str) -> Option<(Option<bool>, Option<String>)> {
-    let from_file = text_of(file).and_then(|text| object(&text));
+    let from_file = object_in(file);
     let object = from_file.filter(|object| object.contains_key("stop")).or_else(|| object(answer))?;
     let reason = object.get("reason").and_then(Value::as_str).map(harmless);
     Some((object.get("stop").and_then(Value::as_bool), reason))
@@ -90,31 +89,8 @@ fn object(text: &str) -> Option<Map<String, Value>> {
 }
 
 /// A JSON object with at least one of our fields, perhaps between code fences.
-fn from_json(text: &str) -> Option<AgentResult> {
-    let object = object(text)?;
-    let string = |name: &str| Some(harmless(object.get(name)?.as_str()?)).filter(|text| !text.is_empty());
-    let result = AgentResult {
-        summary: string("summary"),
-        plateau: object.get("plateau").and_then(boolean),
-        reasoning: string("reasoning"),
-        decision: string("decision").and_then(|word| word.to_lowercase().parse().ok()),
-        branches: object.get("branches").map(branches).unwrap_or_default(),
-        ..AgentResult::default()
-    };
-    (result != AgentResult::default()).then_some(result)
-}
-
-/// Branches by name or by the number of their iteration.
-fn branches(value: &Value) -> Vec<String> {
-    let word = |value: &Value| match value {
-        Value::String(text) => Some(harmless(text)),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    };
-    match value {
-        Value::Array(listed) => listed.iter().take(MOST_BRANCHES).filter_map(word).collect(),
-        one => word(one).into_iter().collect(),
-    }
+fn from_json(text: &str, votes: bool) -> Option<AgentResult> {
+    fields::own(&object(text)?, votes)
 }
 
 /// Agents also write booleans as words.

@@ -4,16 +4,18 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use steadfast_model::run::{AgentPlan, Outcome};
+use steadfast_model::run::{AgentPlan, AttemptUsage, Outcome};
 use steadfast_model::{clock, prompt};
 use steadfast_system::config::AgentsConfig;
 
 use super::{CheckContext, CheckResult};
 use crate::agent::{self, AgentCall, EndedAttempt, result};
-use crate::attempt::{ABANDONED, Attempt, AttemptState, supervisor_deadline};
+use crate::attempt::{ABANDONED, Attempt, AttemptExit, AttemptState, supervisor_deadline};
 
 /// How many judges may be lost before the check fails.
 const MOST_LOST: u32 = 3;
+/// How many judges may end without a verdict: a model that answers something else is asked once more.
+const MOST_UNCLEAR: u32 = 2;
 
 /// What a judge is asked with.
 #[derive(Debug, Clone)]
@@ -30,6 +32,7 @@ pub(crate) struct JudgeRequest {
     pub(crate) program: PathBuf,
     pub(crate) limit: Duration,
     pub(crate) grace: Duration,
+    pub(crate) output_bytes: u64,
 }
 
 /// The attempt of the nth judge; judges are asked one after the other.
@@ -37,57 +40,86 @@ pub(super) fn beside(judged: &Attempt, number: u32) -> Attempt {
     judged.beside(&format!("-judge-{number}"))
 }
 
-pub(super) fn ask(request: &JudgeRequest, context: &CheckContext) -> CheckResult {
-    let mut lost = 0;
+/// Asks until a judge gives a verdict, and adds up what all of them used.
+pub(super) fn ask(request: &JudgeRequest, context: &CheckContext) -> (CheckResult, Option<AttemptUsage>) {
+    let (mut lost, mut unclear) = (0, 0);
+    let mut usage: Option<AttemptUsage> = None;
+    let mut said = String::new();
     for attempt in (1..).map(|number| beside(&request.judged, number)) {
         let is_new = !attempt.directory().exists();
-        match ask_one(request, context, &attempt) {
-            Ok(Some(verdict)) => return verdict,
-            Ok(None) if is_new => lost += 1,
-            // A judge of an earlier engine does not count against the maximum.
-            Ok(None) => {}
-            Err(error) => return (None, format!("cannot ask the judge: {error}")),
+        let end = match end_of(request, context, &attempt) {
+            Ok(end) => end,
+            Err(error) => return ((None, format!("cannot ask the judge: {error}")), usage),
+        };
+        if !matches!(end, JudgeEnd::NeverStarted) {
+            let (verdict, used) = collect(request, &attempt, &end);
+            *usage.get_or_insert_default() += used;
+            match (&end, verdict) {
+                (JudgeEnd::Stopped, _) => return ((None, "the judge was stopped".to_owned()), usage),
+                (JudgeEnd::Exit(_), (Some(holds), why)) => return ((Some(holds), why), usage),
+                (JudgeEnd::Exit(_), (None, why)) => (unclear, said) = (unclear + 1, why),
+                (JudgeEnd::Lost | JudgeEnd::NeverStarted, _) => {}
+            }
         }
-        if lost >= MOST_LOST || context.cancel.is_cancelled() {
+        // A judge of an earlier engine that was lost does not count against the maximum.
+        lost += u32::from(is_new && !matches!(end, JudgeEnd::Exit(_)));
+        if lost >= MOST_LOST || unclear >= MOST_UNCLEAR || context.cancel.is_cancelled() {
             break;
         }
     }
-    (None, "the judge gave no verdict".to_owned())
+    let detail = if said.is_empty() { String::new() } else { format!(": {said}") };
+    ((None, format!("the judge gave no verdict{detail}")), usage)
 }
 
-/// Asks a judge, or waits for one of an earlier engine; `None` if it ended without a verdict.
-fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<Option<CheckResult>> {
+/// How a judge ended.
+enum JudgeEnd {
+    Exit(AttemptExit),
+    Lost,
+    NeverStarted,
+    /// By this engine.
+    Stopped,
+}
+
+/// Asks a judge, or waits for one of an earlier engine.
+fn end_of(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<JudgeEnd> {
     if attempt.supervisor()?.is_none() {
         if attempt.directory().join(ABANDONED).exists() {
-            return Ok(None);
+            return Ok(JudgeEnd::NeverStarted);
         }
         start(request, context, attempt)?;
     }
     let deadline = supervisor_deadline(request.limit, request.grace);
-    let exit = loop {
+    loop {
         match attempt.inspect()? {
-            AttemptState::Ended(exit) if exit.stopped => return Ok(None),
-            AttemptState::Ended(exit) => break exit,
-            AttemptState::Gone | AttemptState::NeverStarted => return Ok(None),
+            AttemptState::Ended(exit) if exit.stopped => return Ok(JudgeEnd::Lost),
+            AttemptState::Ended(exit) => return Ok(JudgeEnd::Exit(exit)),
+            AttemptState::Gone => return Ok(JudgeEnd::Lost),
+            AttemptState::NeverStarted => return Ok(JudgeEnd::NeverStarted),
             AttemptState::Supervised | AttemptState::Orphaned { .. } if context.cancel.is_cancelled() => {
                 attempt.stop(request.grace)?;
-                return Ok(Some((None, "the judge was stopped".to_owned())));
+                return Ok(JudgeEnd::Stopped);
             }
             AttemptState::Orphaned { .. } => {
                 attempt.stop(request.grace)?;
-                return Ok(None);
+                return Ok(JudgeEnd::Lost);
             }
             AttemptState::Supervised if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                 attempt.kill()?;
             }
             AttemptState::Supervised => std::thread::sleep(Duration::from_millis(50)),
         }
-    };
+    }
+}
+
+/// The verdict of a judge that ended, and what it used.
+fn collect(request: &JudgeRequest, attempt: &Attempt, end: &JudgeEnd) -> (CheckResult, AttemptUsage) {
+    let exit = if let JudgeEnd::Exit(exit) = end { Some(exit) } else { None };
     let report = agent::report(&EndedAttempt {
         agent: &request.agent,
+        votes: false,
         markers: &[],
         attempt,
-        exit: Some(&exit),
+        exit,
         stopping: false,
         overdue: false,
         tree: None,
@@ -95,15 +127,16 @@ fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) ->
         now: clock::now(),
     });
     attempt.remove_files(&agent::PRIVATE_FILES);
-    Ok(Some(match report.outcome {
+    let usage = *report.outcome.usage();
+    let verdict = match report.outcome {
         Outcome::Failed(failure) => (None, format!("the judge failed: {}", failure.message)),
         Outcome::Succeeded(success) => {
-            let verdict = result::verdict(&attempt.result(), &report.text);
-            let (stop, reason) = verdict.unwrap_or_default();
+            let (stop, reason) = result::verdict(&attempt.result(), &report.text).unwrap_or_default();
             let why = success.result.reasoning.or(reason).or(success.result.summary).unwrap_or_default();
             (success.result.plateau.or(stop), why)
         }
-    }))
+    };
+    (verdict, usage)
 }
 
 fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<()> {
@@ -118,6 +151,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         iteration: request.iteration,
         prompt: &text,
         asks_for_result: false,
+        says_result: true,
         wants_vote: false,
         promises: &[],
         directory: &context.directory,
@@ -125,7 +159,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         config: &request.config,
     };
     let invoked = agent::invocation(&call).map_err(std::io::Error::other)?;
-    invoked.prepare(&call, request.limit, request.grace, 0)?;
+    invoked.prepare(&call, request.limit, request.grace, request.output_bytes, 0)?;
     let mut supervisor = attempt.start_in(&request.program, &context.environment)?;
     // To inspect the attempt before its supervisor holds the lock would abandon it.
     while attempt.supervisor()?.is_none() {

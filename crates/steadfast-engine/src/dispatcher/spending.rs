@@ -54,7 +54,7 @@ impl Dispatcher<'_, '_> {
         self.apply(RunEvent::NestedSpent { tokens: spent.tokens, cost_micros: spent.cost_micros })
     }
 
-    fn running(&self) -> Vec<AttemptId> {
+    pub(super) fn running(&self) -> Vec<AttemptId> {
         self.run.active.iter().filter(|active| active.phase == Phase::Running).map(|active| active.id).collect()
     }
 

@@ -11,7 +11,7 @@ use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, 
 
 use super::merging::Merging;
 use super::starting::{Launch, Workplace, limit_of};
-use super::{Dispatcher, DriveError, Engine, EngineMessage, WaitedAttempt, cannot_start};
+use super::{Dispatcher, DriveError, Engine, EngineMessage, WaitedAttempt, cannot_start, leaving};
 use crate::agent::{self, EndedAttempt};
 use crate::attempt::{self, Attempt};
 use crate::checks::judge::JudgeRequest;
@@ -61,11 +61,21 @@ impl Dispatcher<'_, '_> {
             engine: self.engine.clone(),
             sender: self.sender.clone(),
         };
-        std::thread::spawn(move || {
-            let started = launch.map(|launch| thread.start(&launch)).transpose();
-            let outcome = started.map_or_else(|outcome| outcome, |supervisor| Box::new(thread.outcome(supervisor)));
+        let spawned = std::thread::Builder::new().spawn(move || {
+            let work = || {
+                let started = launch.map(|launch| thread.start(launch)).transpose();
+                started.map_or_else(|outcome| *outcome, |supervisor| thread.outcome(supervisor))
+            };
+            let outcome = Box::new(leaving::outcome_of(&thread.attempt, thread.engine.grace, work));
             thread.send(EngineMessage::Ended { id, outcome });
         });
+        if let Err(error) = spawned {
+            // It may be an agent of an earlier engine.
+            self.stop(&[id]);
+            let outcome = Box::new(cannot_start(format!("cannot start a thread: {error}")));
+            // The receiver lives as long as the dispatcher.
+            let _ = self.sender.send(EngineMessage::Ended { id, outcome });
+        }
     }
 
     /// Sets when the supervisor of an attempt, which runs now, counts as hanging.
@@ -76,15 +86,24 @@ impl Dispatcher<'_, '_> {
     }
 
     pub(super) fn stop(&mut self, ids: &[AttemptId]) {
+        self.end_each(ids, Attempt::stop);
+    }
+
+    pub(super) fn end_each(&mut self, ids: &[AttemptId], end: fn(&Attempt, Duration) -> std::io::Result<()>) {
         self.stopping.cancel();
         for id in ids {
             let (attempt, grace) = (self.attempt(*id), self.engine.grace);
             let folder = self.folder.clone();
-            self.threads.push(std::thread::spawn(move || {
-                if let Err(error) = attempt.stop(grace) {
+            let stop = move || {
+                if let Err(error) = end(&attempt, grace) {
                     folder.log(&format!("stopping {}: {error}", attempt.directory().display()));
                 }
-            }));
+            };
+            match std::thread::Builder::new().spawn(stop.clone()) {
+                Ok(thread) => self.threads.push(thread),
+                // Too many threads: stop one after the other.
+                Err(_) => stop(),
+            }
         }
     }
 
@@ -158,6 +177,7 @@ impl Dispatcher<'_, '_> {
             program: self.engine.program.clone(),
             limit: limit_of(stage).min(JUDGE_LIMIT),
             grace: self.engine.grace,
+            output_bytes: self.engine.config.runs.output_bytes(),
         })
     }
 }
@@ -186,6 +206,8 @@ pub(super) struct AttemptThread {
 
 impl AttemptThread {
     fn outcome(&self, supervisor: Option<Child>) -> Outcome {
+        let adopted = || Some(self.attempt.supervisor().ok()??.identity.pid.cast_unsigned());
+        let pid = supervisor.as_ref().map(Child::id).or_else(adopted);
         if let Some(mut supervisor) = supervisor {
             self.send(EngineMessage::Started(self.id));
             // The directory of the attempt says more than its exit code.
@@ -200,8 +222,15 @@ impl AttemptThread {
         let wait = || self.attempt.wait_with(limit_of(&self.stage), self.engine.grace, on_orphans);
         let exit = match self.wait_for_room(wait) {
             Ok(exit) => exit,
-            // Its agent may be alive, so no other one may be started: end the run.
-            Err(error) => return cannot_start(format!("cannot read the state of the attempt: {error}")),
+            // No other agent may be started beside it: stop it and end the run.
+            Err(error) => {
+                let left = self.attempt.stop(self.engine.grace).err().map(|_| {
+                    let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+                    format!("; it may still be running (pid {pid})")
+                });
+                let left = left.unwrap_or_default();
+                return cannot_start(format!("cannot read the state of the attempt: {error}{left}"));
+            }
         };
         let directory = self.counts_idle.then(|| self.workplace.inside()).transpose().unwrap_or_else(|error| {
             self.note(format!("cannot check for progress: {error} ({})", error.hint()));
@@ -213,6 +242,7 @@ impl AttemptThread {
         let tree = directory.as_deref().map(|directory| ProgressTree { directory, progress, before });
         let report = agent::report(&EndedAttempt {
             agent: self.stage.agent_of(self.id.iteration),
+            votes: self.stage.completion.needs_vote(),
             markers: &self.stage.output_parse,
             attempt: &self.attempt,
             exit: exit.as_ref(),

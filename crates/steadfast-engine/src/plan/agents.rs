@@ -122,7 +122,7 @@ impl AgentDef {
             let current = aliases.iter().find(|(alias, _)| model.as_deref() == Some(alias));
             model = current.map(|(_, current)| (*current).to_owned()).or(model);
         }
-        AgentPlan { kind, model, effort, user_hooks: self.user_hooks.unwrap_or(false) }
+        AgentPlan { kind, model, effort, user_hooks: self.user_hooks.unwrap_or(false), sandbox: false }
     }
 }
 

@@ -15,6 +15,9 @@ use crate::{agent, files};
 
 /// Stands for a file that exists only while an agent works.
 const RESULT: &str = "[result file]";
+const STATUS: &str = "[status file]";
+const CONTEXT: &str = "[context file]";
+const OUTPUT: &str = "[output file]";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filled {
@@ -47,6 +50,9 @@ pub fn dry_run(plan: &Plan, inputs: &str) -> Result<String, PromptError> {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{} {} ({})", plan.kind, plan.name, plan.title);
     row(&mut out, "limits", &limits(plan));
+    if let Some(note) = budget_note(plan) {
+        row(&mut out, "note", note);
+    }
     for (number, stage) in (1_u32..).zip(&plan.stages) {
         let _ = writeln!(out, "\nstage {number}: {}", stage.name);
         row(&mut out, "loop type", stage.loop_type.as_deref().unwrap_or("-"));
@@ -133,6 +139,20 @@ fn join(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
+/// A note about a limit on money or tokens that depends on what a command reports.
+pub fn budget_note(plan: &Plan) -> Option<&'static str> {
+    let is_command = |agent: &AgentPlan| matches!(agent.kind, AgentKind::Command(_));
+    let has_command = |stage: &StagePlan| {
+        let workers = (1..=u32::try_from(stage.agents.len()).unwrap_or(1).max(1)).map(|number| stage.agent_of(number));
+        workers.chain(&stage.judge).any(is_command)
+    };
+    let is_limited = |stage: &&StagePlan| plan.limits.limits.has_budget() || stage.limits.has_budget();
+    plan.stages.iter().filter(is_limited).any(has_command).then_some(
+        "the limit holds only if the agent reports `usage` in its result file; without it the run ends after the first \
+         attempt",
+    )
+}
+
 fn row(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "  {name:<10} {}", text::headline(value, 300));
 }
@@ -178,11 +198,17 @@ fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str
     let (progress, output) = files::first_files(plan, number, stage);
     let at = iteration.saturating_sub(1) as usize;
     let perspective = stage.perspectives.get(at).cloned();
+    let output = output.unwrap_or_else(|| OUTPUT.to_owned());
     let variables = Variables {
+        output_path: stage.output_path.clone().unwrap_or_else(|| output.clone()),
+        status: STATUS.into(),
+        context_file: CONTEXT.into(),
+        context: stage.context.clone(),
+        commands: stage.commands.clone(),
         session: plan.name.clone(),
         iteration,
         perspective: perspective.clone().unwrap_or_default(),
-        output: output.unwrap_or_default(),
+        output,
         progress,
         inputs: inputs(plan, number, stage, given),
         named_inputs,
@@ -196,8 +222,8 @@ fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str
     let mut prompt = rendered.text;
     if !matches!(stage.agent.kind, AgentKind::Command(_)) {
         let promises: Vec<String> = stage.completion.promises().map(str::to_owned).collect();
-        let wants_vote = stage.completion.needs_vote() && stage.judge.is_none();
-        agent::add_result(&mut prompt, RESULT, wants_vote, &promises)?;
+        let file = (!agent::says_result(&stage.prompt)).then_some(RESULT);
+        agent::add_result(&mut prompt, file, stage.completion.needs_vote(), &promises)?;
     }
     Ok(Filled { stage: number, iteration, perspective, prompt, unknown: rendered.unknown })
 }

@@ -65,6 +65,10 @@ impl Location {
         Self { line, ..self.clone() }
     }
 
+    pub(super) fn file_name(&self) -> &str {
+        &self.file
+    }
+
     pub(super) fn file(&self, file: &str) -> Self {
         self.faults.file(file)
     }

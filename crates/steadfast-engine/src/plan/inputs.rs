@@ -1,12 +1,13 @@
-//! What a prompt gets: `inputs:` of a stage, which names the earlier stages that `${INPUTS}` shows, and a check of its
-//! variables before anything runs.
+//! What a prompt gets: `inputs:` of a stage, which names the earlier stages that `${INPUTS}` and the context file show,
+//! and a check of its variables before anything runs.
 
 use std::collections::BTreeMap;
 
 use steadfast_model::run::template::{self, Variables};
 
+use super::blocks::{ParallelDef, parallel_inputs};
 use super::fault::{Location, did_you_mean};
-use super::keys::{LocatedText, Setting, Value, keys, located_text, no_effect, text};
+use super::keys::{Commands, LocatedText, Setting, Value, keys, located_text, text, truth};
 use super::links::Reach;
 use super::stage::StagePrompt;
 
@@ -19,6 +20,10 @@ pub(super) struct Inputs {
     pub(super) names: Option<Vec<LocatedText>>,
     /// Show only the last output of each.
     pub(super) latest: bool,
+    /// Show the inputs of the run too.
+    pub(super) initial: bool,
+    /// Outputs of parallel blocks.
+    pub(super) parallel: Vec<ParallelDef>,
 }
 
 keys! {
@@ -26,8 +31,10 @@ keys! {
     InputsMap {
         from: Option<Vec<LocatedText>> = names("from"),
         is_latest: Setting<bool> = select("select"),
-        from_initial: Option<()> = no_effect("from_initial"),
-        from_parallel: Option<()> = no_effect("from_parallel"),
+        from_initial: Option<bool> = truth("from_initial"),
+        from_parallel: Option<Vec<ParallelDef>> = parallel_inputs("from_parallel"),
+        // The context file always lists them.
+        from_previous_iterations: Option<bool> = truth("from_previous_iterations"),
     }
 }
 
@@ -36,10 +43,15 @@ pub(super) fn inputs(value: &Value<'_>) -> Option<Inputs> {
         return None;
     }
     if value.is_map() {
-        let InputsMap { from, is_latest, .. } = value.table("`inputs`")?;
-        return Some(Inputs { names: from, latest: is_latest.on().unwrap_or(true) });
+        let InputsMap { from, is_latest, from_initial, from_parallel, .. } = value.table("`inputs`")?;
+        return Some(Inputs {
+            names: from,
+            latest: is_latest.on().unwrap_or(true),
+            initial: from_initial.unwrap_or(false),
+            parallel: from_parallel.unwrap_or_default(),
+        });
     }
-    Some(Inputs { names: names(value), latest: false })
+    Some(Inputs { names: names(value), ..Inputs::default() })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "all readers of a table return an option")]
@@ -66,6 +78,7 @@ pub(super) struct Scope<'a> {
     pub(super) axes: Vec<&'a str>,
     /// All artifacts, with the numbers of their stages.
     pub(super) artifacts: &'a BTreeMap<&'a str, u32>,
+    pub(super) commands: &'a Commands,
     pub(super) merges: bool,
 }
 
@@ -81,6 +94,7 @@ pub(super) fn check_variables(prompt: &StagePrompt, scope: &Scope<'_>) {
                 let what = format!("`${{{name}}}` has no value: a loop alone has no earlier stages");
                 at.warning(what, "use this loop type in a pipeline, or remove it");
             }
+            (("COMMANDS", command), _) => scope.check_command(command, &at),
             (("MATRIX", axis), _) => scope.check_axis(axis, &at),
             (("ARTIFACTS", artifact), _) => scope.check_artifact(artifact, &at),
             ((_, ""), _) if MERGE.contains(&name.as_str()) => scope.check_merge(&name, &at),
@@ -104,6 +118,14 @@ impl Scope<'_> {
             format!("{}Its axes are {}", did_you_mean(axis, self.axes.iter().copied()), self.axes.join(", "))
         };
         at.error(format!("the matrix of the stage has no axis `{axis}`"), fix);
+    }
+
+    fn check_command(&self, command: &str, at: &Location) {
+        if !self.commands.0.contains_key(command) {
+            let meant = did_you_mean(command, self.commands.0.keys().map(String::as_str));
+            let fix = format!("{meant}Add it: `commands: {{{command}: \"make {command}\"}}`");
+            at.error(format!("there is no command `{command}`"), fix);
+        }
     }
 
     fn check_artifact(&self, artifact: &str, at: &Location) {

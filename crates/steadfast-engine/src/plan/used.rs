@@ -25,10 +25,13 @@ pub struct UsedDefinition {
     pub shadows: bool,
     /// What the plan runs because of this definition; commands of the command line are not among them.
     pub commands: Vec<String>,
+    /// The file of its prompt, if that is a file of its own, and the digest of the text that was read.
+    pub prompt: Option<(String, String)>,
 }
 
 impl UsedDefinition {
-    pub(super) fn of(kind: RunKind, source: &DefinitionSource, catalogue: &Catalogue) -> Self {
+    pub(super) fn of(kind: RunKind, source: &DefinitionSource, def: Option<&StageDef>, catalogue: &Catalogue) -> Self {
+        let prompt = def.and_then(|def| def.prompt.as_ref()?.in_file());
         Self {
             kind,
             origin: source.origin,
@@ -36,6 +39,7 @@ impl UsedDefinition {
             sha256: text::hex(&Sha256::digest(&source.bytes)),
             shadows: catalogue.shadows(kind, &source.name),
             commands: Vec::new(),
+            prompt: prompt.map(|(file, text)| (file.to_owned(), text::hex(&Sha256::digest(text)))),
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use steadfast_system::log;
 
+use super::output_cap::CappedOutput;
 use super::reaper;
 use crate::attempt::{
     AttemptExit, AttemptSpec, AttemptToken, ESCAPED, EscapedRecord, SUPERVISOR_LOG, SupervisorRecord,
@@ -44,6 +45,7 @@ impl Supervision<'_> {
     pub(super) fn watch(
         &self,
         agent: &Child,
+        mut outputs: Vec<CappedOutput>,
         sender: mpsc::Sender<SupervisorMessage>,
         messages: &mpsc::Receiver<SupervisorMessage>,
     ) -> std::io::Result<AttemptExit> {
@@ -68,6 +70,7 @@ impl Supervision<'_> {
                 Ok(SupervisorMessage::AllEnded) => continue,
                 Err(_) if deadline.is_none_or(|deadline| Instant::now() < deadline) => {
                     self.note_escaped(group, &mut noted);
+                    outputs.retain_mut(CappedOutput::trim);
                     continue;
                 }
                 Ok(SupervisorMessage::StopRequested) if stopped || timed_out => {
@@ -107,6 +110,7 @@ impl Supervision<'_> {
             // What another process started for the agent is known by its mark only.
             descendants::end_at(deadline, || self.marked().all());
         }
+        outputs.retain_mut(CappedOutput::trim);
         Ok(AttemptExit {
             exit_code: status.code(),
             signal: status.signal(),

@@ -6,6 +6,7 @@ mod advance;
 mod attempt;
 mod decide;
 mod reopen;
+mod room;
 mod stages;
 
 use super::{

@@ -1,5 +1,7 @@
 //! How an attempt ended: what the agent used, what it reported, and why it failed.
 
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
@@ -18,6 +20,32 @@ pub struct AttemptUsage {
     /// A part of the tokens is not known.
     #[serde(default)]
     pub tokens_unknown: bool,
+}
+
+impl AttemptUsage {
+    /// Of an agent that ran and did not report what it used.
+    pub fn unknown() -> Self {
+        Self { cost_unknown: true, tokens_unknown: true, ..Self::default() }
+    }
+
+    /// The tokens that count; `None` if a part of them is not known.
+    pub fn known_tokens(&self) -> Option<i64> {
+        (!self.tokens_unknown).then(|| self.tokens.charged())
+    }
+
+    /// The cost in millionths of a dollar; `None` if a part of it is not known.
+    pub fn known_cost(&self) -> Option<i64> {
+        (!self.cost_unknown).then_some(self.cost_micros)
+    }
+}
+
+impl AddAssign for AttemptUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.tokens += other.tokens;
+        self.cost_micros = self.cost_micros.saturating_add(other.cost_micros);
+        self.cost_unknown |= other.cost_unknown;
+        self.tokens_unknown |= other.tokens_unknown;
+    }
 }
 
 /// What an agent says about its iteration.

@@ -182,8 +182,12 @@ impl Drive {
     }
 
     pub fn checked(&mut self, attempt: &str, facts: &[(Check, Option<bool>)]) -> Vec<String> {
-        let facts =
-            facts.iter().map(|(check, holds)| Checked { check: check.clone(), holds: *holds, detail: String::new() });
+        let facts = facts.iter().map(|(check, holds)| Checked {
+            check: check.clone(),
+            holds: *holds,
+            usage: None,
+            detail: String::new(),
+        });
         self.send(RunEvent::Checked { id: id(attempt), facts: facts.collect() })
     }
 

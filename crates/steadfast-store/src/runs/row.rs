@@ -40,6 +40,7 @@ pub struct RunLine {
     pub tokens: i64,
     pub cost_micros: i64,
     pub cost_unknown: bool,
+    pub tokens_unknown: bool,
     pub engine: Option<ProcessId>,
     pub is_stop_requested: bool,
     /// A stage waits for a person.
@@ -77,6 +78,7 @@ pub(super) fn read_line(row: &Row<'_>) -> rusqlite::Result<RunLine> {
         tokens: row.get("tokens")?,
         cost_micros: row.get("cost_micros")?,
         cost_unknown: row.get("cost_unknown")?,
+        tokens_unknown: row.get("tokens_unknown")?,
         engine: process(row, "engine_pid", "engine_pid_started")?,
         is_stop_requested: row.get("is_stop_requested")?,
         is_asking: row.get("is_asking")?,

@@ -144,6 +144,7 @@ fn lists_show_the_current_stage() {
         updated_at_ms: START + 3 * MINUTE,
         completed_at_ms: None,
         cost_unknown: false,
+        tokens_unknown: false,
     };
     assert_eq!(line(&engine, RunFilter::default()), std::slice::from_ref(&expected));
     for (filter, count) in [
@@ -246,11 +247,13 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         reasoning: Some("all\u{1b}[1m good".into()),
         decision: Some(AgentDecision::Continue),
         fields: vec![("risk".into(), "low".into())],
+        files: vec!["a\u{1b}[1m.rs".into()],
+        branches: vec!["x/1".into()],
         ..AgentResult::default()
     };
     let worked = Success { result, exit_code: 0, started_at_ms: START + 9, ..success("a") };
     engine.ended("1.1.2", Outcome::Succeeded(Box::new(worked)));
-    let verdict = Checked { check: Check::Judge, holds: Some(false), detail: "x".repeat(9_000) };
+    let verdict = Checked { check: Check::Judge, holds: Some(false), detail: "x".repeat(9_000), usage: None };
     engine.send(RunEvent::Checked { id: id("1.1.2"), facts: vec![verdict.clone()] });
     let expected = IterationRow {
         id: id("1.1.2"),
@@ -259,6 +262,11 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         summary: Some("did it".into()),
         reasoning: Some("all good".into()),
         fields: vec![("risk".into(), "low".into())],
+        report: IterationReport {
+            files: vec!["a.rs".into()],
+            branches: vec!["x/1".into()],
+            ..IterationReport::default()
+        },
         facts: vec![Checked { detail: format!("{}…", "x".repeat(7_999)), ..verdict }],
         exit_code: 0,
         tokens: 105,
@@ -266,6 +274,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         started_at_ms: START + 9,
         committed_at_ms: START + 4 * MINUTE,
         cost_unknown: false,
+        tokens_unknown: false,
     };
     assert_eq!(engine.history(), [expected]);
     let attempts = format!(

@@ -35,7 +35,7 @@ const SELECT: &str = "SELECT r.run_id, r.name, r.kind, r.project_dir, a.stage, s
     count(*) AS attempts, i.attempt IS NOT NULL AS is_committed, sum(a.input_tokens) AS input_tokens,
     sum(a.output_tokens) AS output_tokens, sum(a.cache_creation_tokens) AS cache_creation_tokens,
     sum(a.cache_read_tokens) AS cache_read_tokens, sum(a.cost_micros) AS cost_micros,
-    max(a.cost_unknown) AS cost_unknown,
+    max(a.cost_unknown) AS cost_unknown, max(a.tokens_unknown) AS tokens_unknown,
     sum(iif(a.cost_unknown, a.input_tokens + a.output_tokens + a.cache_creation_tokens + a.cache_read_tokens, 0))
       AS unpriced_tokens,
     min(a.started_at_ms) AS started_at_ms,
@@ -69,7 +69,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IterationUsage> {
             },
             cost_micros: row.get("cost_micros")?,
             cost_unknown: row.get("cost_unknown")?,
-            tokens_unknown: false,
+            tokens_unknown: row.get("tokens_unknown")?,
         },
         unpriced_tokens: row.get("unpriced_tokens")?,
         started_at_ms: row.get("started_at_ms")?,

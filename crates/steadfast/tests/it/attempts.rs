@@ -46,6 +46,7 @@ impl World {
             grace_ms: u64::try_from(GRACE.as_millis()).unwrap(),
             ordinal: 1,
             has_token: false,
+            output_bytes: 0,
         };
         self.attempt.prepare(&spec, "the prompt\n", &[]).unwrap();
     }

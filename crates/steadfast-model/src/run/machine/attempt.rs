@@ -28,7 +28,7 @@ impl Machine<'_> {
         self.advance();
     }
 
-    fn charge(&mut self, stage: u32, usage: &AttemptUsage) {
+    pub(super) fn charge(&mut self, stage: u32, usage: &AttemptUsage) {
         let (tokens, cost_micros) = (usage.tokens.charged().max(0), usage.cost_micros.max(0));
         let run = &mut self.run;
         run.tokens = run.tokens.saturating_add(tokens);
@@ -37,6 +37,7 @@ impl Machine<'_> {
         run.most_cost_micros = run.most_cost_micros.max(cost_micros);
         run.cost_unknown |= usage.cost_unknown;
         run.cost_unknown_now |= usage.cost_unknown;
+        run.tokens_unknown |= usage.tokens_unknown;
         run.tokens_unknown_now |= usage.tokens_unknown;
         if let Some(state) = self.state_mut(stage) {
             state.tokens = state.tokens.saturating_add(tokens);

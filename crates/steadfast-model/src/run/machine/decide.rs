@@ -72,6 +72,9 @@ impl Machine<'_> {
         match &attempt.phase {
             Phase::Checking(success) => {
                 let success = success.clone();
+                for usage in facts.iter().filter_map(|fact| fact.usage.as_ref()) {
+                    self.charge(id.stage, usage);
+                }
                 self.commit(id, success, facts);
             }
             Phase::CheckingBefore => {

@@ -174,7 +174,8 @@ impl Machine<'_> {
         if let Some(state) = index(stage).and_then(|index| self.run.stages.get_mut(index)) {
             state.status = status;
             state.reason = Some(reason.clone());
-            state.completed_at_ms = Some(now);
+            // The clock may have been set back.
+            state.completed_at_ms = Some(state.started_at_ms.map_or(now, |started| now.max(started)));
             state.delay_until_ms = None;
             self.records.push(Record::StageEnded { stage, status, reason });
         }
@@ -186,7 +187,7 @@ impl Machine<'_> {
         }
         self.run.status = status;
         self.run.reason = Some(reason.clone());
-        self.run.completed_at_ms = Some(self.now);
+        self.run.completed_at_ms = Some(self.now.max(self.run.started_at_ms));
         self.run.stopping = None;
         self.run.cut_short = false;
         self.records.push(Record::Finished { status, reason });

@@ -12,7 +12,7 @@ use steadfast_model::text;
 use steadfast_store::{Appointment, Store};
 use steadfast_system::watch_lock;
 
-use super::{RunContext, inputs_text, preflight, trust};
+use super::{RunContext, input_files, inputs_text, permissions, preflight, trust};
 use crate::cli::RunHow;
 use crate::commands::refuse_agents;
 use crate::error::{CliError, code};
@@ -38,8 +38,10 @@ pub(in crate::commands) fn make(
     }
     let (first, every) = times(how, context.now)?;
     let mut plan = planned.plan.clone();
+    permissions::apply_sandbox(context, &mut plan, how.agent.sandbox)?;
+    trust::require(context, &planned.used, &plan, how.agent.trust)?;
     preflight::prepare(context, &mut plan, how.worktree)?;
-    inputs_text(&how.input)?;
+    inputs_text(&plan, &input_files(context, &planned.inputs, &how.input)?)?;
     let new = Appointment {
         appointment_id: uuid::Uuid::new_v4().to_string(),
         kind: plan.kind,
@@ -63,7 +65,7 @@ pub(in crate::commands) fn make(
         return Err(CliError::new(code::WRONG_STATE, message, hint));
     }
     drop(store);
-    trust::print_permissions_once(context, &plan);
+    permissions::print_once(context, &plan);
     watch::ensure(&context.paths);
     let text = format!(
         "{kind} {name} starts {}\n`steadfast watch` starts it and must run then; `steadfast {kind} cancel {name}` cancels it",

@@ -38,6 +38,7 @@ pub(super) fn engine_of(paths: &Paths) -> Result<Engine, CliError> {
 pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, CliError> {
     let mut store = Store::open_existing(&paths.store)?;
     let mut publisher = Publisher::open(&paths.home, &paths.store, row)?;
+    publisher.hold(hold_name(row)?);
     let mut goal = GoalLink::of_run(&paths.home, &paths.store, row)?;
     let mut nested = NestedRun::of_run(&paths.store, row)?;
     let mut messenger = Messenger { paths };
@@ -47,8 +48,6 @@ pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, CliError> {
     observers.extend(nested.as_mut().map(|nested| nested as &mut dyn Observer));
     observers.push(&mut messenger);
     observers.push(&mut progress);
-    // Held until this process ends.
-    let _address = hold_name(row)?;
     dispatcher::drive(&mut store, &engine_of(paths)?, &row.run_id, &mut observers).map_err(|error| refused(row, error))
 }
 
@@ -114,7 +113,7 @@ pub(super) fn in_background(paths: &Paths, run_id: &str) -> CommandResult {
     let mut store = Store::open_existing(&paths.store)?;
     let row = stored(&store, run_id)?;
     // Checked when the run was started, but not if an agent calls `__engine` itself.
-    control::refuse_agent(&mut store, &row, false)?;
+    control::refuse_agent(&mut store, &row, None)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &run, true);

@@ -172,7 +172,12 @@ fn last_lines(path: &Path, most: usize) -> (Vec<String>, bool) {
 
 /// The last lines of a file in bytes, and their offset.
 fn tail(path: &Path, most: usize) -> (u64, Vec<u8>) {
-    let Ok(Part { mut bytes, from, .. }) = bounded::end_of(path, TAIL_BYTES) else { return (0, Vec::new()) };
+    let Ok(Part { mut bytes, mut from, .. }) = bounded::end_of(path, TAIL_BYTES) else { return (0, Vec::new()) };
+    let hole = bounded::open(path).ok().as_ref().and_then(bounded::hole_of);
+    if let Some(inside) = hole.map(|hole| hole.end.saturating_sub(from)).filter(|inside| *inside > 0) {
+        bytes.drain(..usize::try_from(inside).unwrap_or(usize::MAX).min(bytes.len()));
+        from += inside;
+    }
     let mut start = bytes.len();
     for _ in 0..most {
         let Some(before) = start.checked_sub(1) else { break };
@@ -224,11 +229,20 @@ impl<'a> Follower<'a> {
             || self.next_after(id).is_some_and(|next| (next.stage, next.iteration) == (id.stage, id.iteration));
         let host = host_of(&self.row.plan, id).filter(|_| !self.raw);
         let mut bytes = Vec::new();
-        if let Ok(mut file) = bounded::open(&attempt.output())
-            && file.seek(SeekFrom::Start(self.offset)).is_ok()
-        {
-            // On an error, the next step tries again.
-            let _ = file.take(CHUNK_BYTES).read_to_end(&mut bytes);
+        if let Ok(mut file) = bounded::open(&attempt.output()) {
+            let hole = bounded::hole_of(&file).filter(|hole| hole.end > self.offset);
+            if let Some(hole) = hole.as_ref().filter(|hole| hole.start <= self.offset) {
+                let left_out = i64::try_from(hole.end - self.offset).unwrap_or(i64::MAX);
+                line(id, &format!("[{} bytes left out]", text::thousands(left_out)));
+                self.offset = hole.end;
+                self.partial.clear();
+            }
+            let most =
+                hole.filter(|hole| hole.start > self.offset).map_or(CHUNK_BYTES, |hole| hole.start - self.offset);
+            if file.seek(SeekFrom::Start(self.offset)).is_ok() {
+                // On an error, the next step tries again.
+                let _ = file.take(most.min(CHUNK_BYTES)).read_to_end(&mut bytes);
+            }
         }
         self.offset += bytes.len() as u64;
         let is_more = !bytes.is_empty();

@@ -36,9 +36,16 @@ impl Column {
         Self { drop_order, can_cut: false, ..Self::text(title, cells) }
     }
 
-    fn number(title: &'static str, drop_order: Option<u8>, amounts: &[&Amounts], value: fn(&Amounts) -> i64) -> Self {
-        let cells = amounts.iter().map(|amounts| text::thousands(value(amounts))).collect();
-        let short = amounts.iter().map(|amounts| text::short_number(value(amounts))).collect();
+    fn number(
+        title: &'static str,
+        drop_order: Option<u8>,
+        amounts: &[&Amounts],
+        value: fn(&Amounts) -> Option<i64>,
+    ) -> Self {
+        let in_words = |format: fn(i64) -> String| {
+            amounts.iter().map(|amounts| value(amounts).map_or_else(|| "unknown".to_owned(), format)).collect()
+        };
+        let (cells, short) = (in_words(text::thousands), in_words(text::short_number));
         Self { right: true, short: Some(short), ..Self::fixed(title, drop_order, cells) }
     }
 
@@ -137,7 +144,7 @@ fn columns(report: &UsageReport, zone: &TimeZone) -> Vec<Column> {
         columns.push(Column::fixed("Models", Some(0), models));
     }
     let amounts: Vec<&Amounts> = lines.iter().map(Line::amounts).chain([&report.totals]).collect();
-    columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses.unwrap_or(0)));
+    columns.push(Column::number("Responses", Some(3), &amounts, |a| Some(a.responses.unwrap_or(0))));
     columns.extend(amounts_columns(&amounts));
     columns
 }
@@ -145,10 +152,10 @@ fn columns(report: &UsageReport, zone: &TimeZone) -> Vec<Column> {
 pub(super) fn amounts_columns(amounts: &[&Amounts]) -> [Column; 5] {
     let costs = amounts.iter().map(|amounts| cost(amounts)).collect();
     [
-        Column::number("Input", Some(5), amounts, |a| a.tokens.input),
-        Column::number("Output", Some(8), amounts, |a| a.tokens.output),
-        Column::number("Cache write", Some(4), amounts, |a| a.tokens.cache_creation),
-        Column::number("Cache read", Some(7), amounts, |a| a.tokens.cache_read),
+        Column::number("Input", Some(5), amounts, |a| a.known(a.tokens.input)),
+        Column::number("Output", Some(8), amounts, |a| a.known(a.tokens.output)),
+        Column::number("Cache write", Some(4), amounts, |a| a.known(a.tokens.cache_creation)),
+        Column::number("Cache read", Some(7), amounts, |a| a.known(a.tokens.cache_read)),
         Column { right: true, ..Column::fixed("Cost", None, costs) },
     ]
 }

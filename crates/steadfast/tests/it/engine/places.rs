@@ -71,7 +71,7 @@ fn a_rule_is_not_checked_if_its_worktree_is_lost() {
     assert_eq!(ended(&run), (RunStatus::Completed, "max_iterations"));
     let why = format!("{project} is not in a git repository with a commit, which worktrees need");
     let detail = format!("cannot enter the worktree: {why}");
-    let fact = Checked { check: Check::Command("test -e ok".into()), holds: None, detail };
+    let fact = Checked { check: Check::Command("test -e ok".into()), holds: None, detail, usage: None };
     assert_eq!(world.store().read().run_history(RUN, None, 9).unwrap()[0].facts, [fact]);
     let [uncommitted, untested] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(uncommitted.starts_with("the work in ") && uncommitted.contains(" is not committed: "), "{uncommitted}");

@@ -29,8 +29,8 @@ fn without_a_terminal_progress_is_one_line_per_event() {
     world.loop_type("two", "completion: fixed-n\nruns: 2");
     let script = "echo '{\"summary\":\"did '$STEADFAST_ITERATION'\"}' > $STEADFAST_RESULT";
     let output = world.loop_run(&["two"], script, &[]);
-    let expected = "iteration 1/2 started\niteration 1/2 done (0 tokens, cost unknown): did 1\niteration 2/2 started\n\
-                    iteration 2/2 done (0 tokens, cost unknown): did 2\nloop two completed: fixed-n\n";
+    let expected = "iteration 1/2 started\niteration 1/2 done (tokens unknown, cost unknown): did 1\niteration 2/2 started\n\
+                    iteration 2/2 done (tokens unknown, cost unknown): did 2\nloop two completed: fixed-n\n";
     let (note, events) = output.succeeds().stderr.split_once("that you may do\n").unwrap();
     assert!(note.starts_with("note: what agents may do in this project (printed once):\n"), "{note}");
     assert_eq!(events, expected);
@@ -181,6 +181,7 @@ fn flags_about_the_agent_are_in_the_plan() {
     let flags = ["--agent", "codex", "--model", "gpt-5", "--timeout", "90s", "--user-hooks", "--items", "a,b"];
     let output = world.run(&[&["loop", "run", "idea-wizard", "--dry-run", "--json"], &flags[..]].concat());
     let stage = output.succeeds().json()["plan"]["stages"][0].clone();
-    assert_eq!(stage["agent"], json!({"kind": "codex", "model": "gpt-5", "effort": null, "user_hooks": true}));
+    let expected = json!({"kind": "codex", "model": "gpt-5", "effort": null, "user_hooks": true, "sandbox": false});
+    assert_eq!(stage["agent"], expected);
     assert_eq!((&stage["timeout_ms"], &stage["items"]), (&json!(90_000), &json!(["a", "b"])));
 }

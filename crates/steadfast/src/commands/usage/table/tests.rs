@@ -20,6 +20,7 @@ fn amounts(scale: i64) -> Amounts {
         priced_micros: 12_345_678 * scale,
         unpriced_tokens: 0,
         cost_unknown: false,
+        tokens_unknown: false,
     }
 }
 

@@ -393,7 +393,7 @@ impl World {
             2 => None,
             _ => Some(false),
         };
-        Checked { check, holds, detail: String::new() }
+        Checked { check, holds, detail: String::new(), usage: None }
     }
 }
 

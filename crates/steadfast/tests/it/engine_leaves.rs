@@ -1,0 +1,59 @@
+//! An engine that must leave stops its agents or names them, and no agent outlives its time limit without an engine.
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::json;
+
+use crate::attempts::eventually;
+use crate::runs::World;
+
+/// Writes its process id, and works for long.
+const LONG: &str = "cat > /dev/null; echo $$ >> pids; sleep 600";
+
+fn agent_of(world: &World) -> Pid {
+    let pid = eventually(|| world.lines("pids").first().and_then(|pid| pid.parse().ok()));
+    Pid::from_raw(pid).unwrap()
+}
+
+fn ends(agent: Pid) {
+    eventually(|| test_kill_process(agent).is_err().then_some(()));
+}
+
+#[test]
+fn an_error_of_the_store_stops_the_agents_and_says_so() {
+    let world = World::new();
+    world.loop_type("work", "completion: fixed-n\nmax: 2");
+    let agent = world.agent(LONG);
+    let engine = world.spawn(&["loop", "run", "work", "a", "--agent", &agent]);
+    let pid = agent_of(&world);
+    world.env.execute("ALTER TABLE runs RENAME TO gone");
+    let output = engine.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("the engine leaves: 1 agent stopped"), "{said}");
+    assert!(test_kill_process(pid).is_err(), "the agent still runs: {said}");
+    // Nothing is lost: the next engine repeats what was stopped.
+    world.env.execute("ALTER TABLE gone RENAME TO runs");
+    std::fs::write(world.env.path("agent-0.sh"), "echo x >> tries; echo done").unwrap();
+    world.run(&["loop", "resume", "a"]).succeeds();
+    let iterations = world.env.sql("SELECT iteration, attempt FROM run_iterations ORDER BY iteration");
+    assert_eq!(
+        (iterations, world.lines("tries").len()),
+        (vec![vec!["1".into(), "2".into()], vec!["2".into(), "1".into()]], 2)
+    );
+}
+
+#[test]
+fn an_agent_ends_at_its_time_limit_without_an_engine() {
+    let world = World::new();
+    world.loop_type("work", "completion: fixed-n\nmax: 1\nlimits: {errors: 1}");
+    let agent = world.agent(LONG);
+    let mut engine = world.spawn(&["loop", "run", "work", "a", "--agent", &agent, "--timeout", "3s"]);
+    let pid = agent_of(&world);
+    kill_process(world.engine("loop", "a"), Signal::KILL).unwrap();
+    engine.wait().unwrap();
+    ends(pid);
+    let output = world.run(&["loop", "resume", "a", "--json"]);
+    let status = output.json();
+    assert_eq!((output.code, &status["status"]), (1, &json!("failed")), "{output:?}");
+    assert!(status["reason"].as_str().unwrap().contains("time limit reached"), "{status:#}");
+    assert_eq!(world.lines("pids").len(), 1, "no second agent was started");
+}

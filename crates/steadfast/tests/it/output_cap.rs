@@ -1,0 +1,63 @@
+//! What an agent prints is kept within a cap: its beginning and its end. The agent does not notice.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use serde_json::{Value, json};
+
+use crate::runs::World;
+
+const EVENT: &str =
+    r#"{"type":"result","result":"All done.","total_cost_usd":0.5,"usage":{"input_tokens":7,"output_tokens":3}}"#;
+
+/// A world whose agents may print 2 MiB.
+fn world(agents: &str) -> World {
+    let world = World::new();
+    world.loop_type("work", "completion: fixed-n\nmax: 1");
+    let path = world.env.home().join("config.toml");
+    let config = std::fs::read_to_string(&path).unwrap().replace("[runs]\n", "[runs]\noutput_mb = 2\n");
+    std::fs::write(path, format!("{config}{agents}")).unwrap();
+    world
+}
+
+/// Prints 20 MB between its first and its last words.
+fn prints(last: &str) -> String {
+    format!("cat > /dev/null; echo first words; yes 'a line of work' | head -c 20000000; echo; echo '{last}'")
+}
+
+/// The bytes on disk of the only output, and its length; `None` where the file system makes no holes.
+fn output_file(world: &World) -> Option<(u64, u64)> {
+    let file = world.run(&["loop", "logs", "a", "--json"]).succeeds().json()["file"].clone();
+    let file = std::path::PathBuf::from(file.as_str().unwrap());
+    let log = std::fs::read_to_string(file.with_file_name("keeper.log")).unwrap_or_default();
+    let metadata = std::fs::metadata(file).unwrap();
+    (!log.contains("cannot be capped")).then(|| (metadata.blocks() * 512, metadata.len()))
+}
+
+#[test]
+fn the_beginning_and_the_end_of_a_long_output_are_kept() {
+    let world = world("");
+    let agent = world.agent(&prints("last words"));
+    world.run(&["loop", "run", "work", "a", "--agent", &agent]).succeeds();
+    let Some((on_disk, length)) = output_file(&world) else { return };
+    assert!(on_disk <= 4 << 20 && length > 20_000_000, "{on_disk} of {length} bytes are on the disk");
+    let logs = world.run(&["loop", "logs", "a", "-n", "1"]).succeeds().stdout.clone();
+    assert_eq!(logs.trim(), "last words");
+    // From the first line on.
+    let followed = world.run(&["loop", "logs", "a", "-f", "-n", "10000000"]).succeeds().stdout.clone();
+    assert!(followed.len() < 4 << 20 && !followed.contains('\0'), "{} bytes", followed.len());
+    assert_eq!(followed.lines().last(), Some("last words"));
+    assert_eq!(world.status("loop", "a")["tokens"], Value::Null, "a client's event may be in what was left out");
+}
+
+#[test]
+fn the_final_event_of_a_client_is_read_behind_a_hole() {
+    let stub = World::new();
+    let path = stub.env.path("claude");
+    stub.write(&path, &format!("#!/bin/sh\n{}\n", prints(EVENT)));
+    std::process::Command::new("chmod").arg("+x").arg(&path).status().unwrap();
+    let world = world(&format!("[agents.claude]\nprogram = \"{}\"\n", path.display()));
+    world.run(&["loop", "run", "work", "a", "--agent", "claude"]).succeeds();
+    let status = world.status("loop", "a");
+    let told = (&status["tokens"], &status["cost_usd"], &status["history"][0]["summary"]);
+    assert_eq!(told, (&json!(10), &json!(0.5), &json!("All done.")), "{status:#}");
+}
