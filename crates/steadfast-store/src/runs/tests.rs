@@ -145,6 +145,7 @@ fn lists_show_the_current_stage() {
         completed_at_ms: None,
         cost_unknown: false,
         tokens_unknown: false,
+        is_asking: false,
     };
     assert_eq!(line(&engine, RunFilter::default()), std::slice::from_ref(&expected));
     for (filter, count) in [
