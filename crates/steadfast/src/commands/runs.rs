@@ -30,7 +30,7 @@ use steadfast_system::paths::Paths;
 
 use crate::cli::RunVerb;
 use crate::error::{CliError, code};
-use crate::output::CommandResult;
+use crate::output::{self, CommandResult};
 
 pub(super) use background::restart;
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
@@ -92,7 +92,7 @@ impl RunContext {
     }
 
     fn publish_end(&self, row: &RunRow) -> Result<(), CliError> {
-        unpublished::publish(&self.paths, row, self.now)
+        unpublished::publish(&self.paths, row, self.now, &output::note)
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {

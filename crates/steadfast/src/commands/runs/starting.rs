@@ -71,7 +71,7 @@ pub(in crate::commands) fn start(
     let mut store = Store::open(&context.paths.store)?;
     refuse_name_in_other_store(context, &store, &plan.name)?;
     // Before the folder of an earlier run is moved aside.
-    publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_PUBLISHED)?;
+    publish_owed(&context.paths, &store, Some(&context.project), MOST_PUBLISHED, &output::note)?;
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     let project = context.project_dir();
