@@ -40,10 +40,10 @@ fn the_beginning_and_the_end_of_a_long_output_are_kept() {
     world.run(&["loop", "run", "work", "a", "--agent", &agent]).succeeds();
     let Some((on_disk, length)) = output_file(&world) else { return };
     assert!(on_disk <= 4 << 20 && length > 20_000_000, "{on_disk} of {length} bytes are on the disk");
-    let logs = world.run(&["loop", "logs", "a", "-n", "1"]).succeeds().stdout;
+    let logs = world.run(&["loop", "logs", "a", "-n", "1"]).succeeds().stdout.clone();
     assert_eq!(logs.trim(), "last words");
     // From the first line on.
-    let followed = world.run(&["loop", "logs", "a", "-f", "-n", "10000000"]).succeeds().stdout;
+    let followed = world.run(&["loop", "logs", "a", "-f", "-n", "10000000"]).succeeds().stdout.clone();
     assert!(followed.len() < 4 << 20 && !followed.contains('\0'), "{} bytes", followed.len());
     assert_eq!(followed.lines().last(), Some("last words"));
     assert_eq!(world.status("loop", "a")["tokens"], Value::Null, "a client's event may be in what was left out");
