@@ -1,6 +1,7 @@
 //! One attempt from the engine's side: its directory, starting its supervisor, its state, and ending it. Everything here
 //! also works for attempts of an engine that is gone: the directory, its lock and the process table are enough.
 
+mod left;
 mod record;
 mod token;
 
@@ -14,13 +15,15 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::AttemptId;
 use steadfast_system::{bounded, env_vars, paths};
 
-use self::record::{ANSWER, EVIDENCE};
+use self::record::{ANSWER, EVIDENCE, OWN_OUTPUT, STATUS};
 use crate::descendants::{self, Descendants, FoundProcess};
+use crate::environment::StageEnvironment;
 use crate::run_folder::RunFolder;
 use crate::{crash, durable, lock};
 
+pub use self::left::LeftAttempt;
 pub(crate) use self::record::{
-    ABANDONED, ERRORS, ESCAPED, EXIT, EscapedRecord, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR, SUPERVISOR_LOG,
+    ABANDONED, CONTEXT, ERRORS, ESCAPED, EXIT, EscapedRecord, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR, SUPERVISOR_LOG,
 };
 pub use self::record::{AttemptExit, AttemptSpec, SupervisorRecord};
 pub use self::token::RunKey;
@@ -108,6 +111,21 @@ impl Attempt {
         self.directory.join(RESULT)
     }
 
+    /// Where an agent may write its result in the words of other tools.
+    pub fn status(&self) -> PathBuf {
+        self.directory.join(STATUS)
+    }
+
+    /// What the agent can look up about its iteration.
+    pub fn context(&self) -> PathBuf {
+        self.directory.join(CONTEXT)
+    }
+
+    /// Where the agent of a loop may write its output.
+    pub(crate) fn own_output(&self) -> PathBuf {
+        self.directory.join(OWN_OUTPUT)
+    }
+
     /// Locked by the supervisor from its start to its end.
     pub(crate) fn lock_file(&self) -> PathBuf {
         self.directory.join("lock")
@@ -169,9 +187,16 @@ impl Attempt {
     /// Starts the supervisor, `program __exec DIR`. It outlives this process, and starts nothing if this process dies
     /// before it has handed over the token.
     pub fn start(&self, program: &Path) -> std::io::Result<Child> {
+        self.start_in(program, &StageEnvironment::default())
+    }
+
+    /// Like [`Attempt::start`], in the environment of a stage.
+    pub(crate) fn start_in(&self, program: &Path, environment: &StageEnvironment) -> std::io::Result<Child> {
         let log = durable::open_to_append(&self.supervisor_log())?.into_parts().0;
         let token = self.token();
-        let mut supervisor = Command::new(program)
+        let mut command = Command::new(program);
+        environment.apply(&mut command);
+        let mut supervisor = command
             .arg("__exec")
             .arg(&self.directory)
             .stdin(if token.is_some() { Stdio::piped() } else { Stdio::null() })

@@ -15,8 +15,9 @@ use steadfast_system::env_vars;
 
 use crate::attempt::{Attempt, AttemptState};
 use crate::descendants::FoundProcess;
+use crate::environment::StageEnvironment;
 use crate::process::{Cancel, LimitedCommand};
-use crate::{descendants, durable, outage, verify};
+use crate::{descendants, durable, outage, verify, worktree};
 
 const DETAIL_CHARS: usize = 300;
 
@@ -30,6 +31,9 @@ pub(crate) struct CheckContext {
     /// See [`mark_of`].
     pub(crate) mark: Option<(&'static str, String)>,
     pub(crate) judge: Option<judge::JudgeRequest>,
+    pub(crate) environment: StageEnvironment,
+    /// The branches that a stage merges, or why they are not known.
+    pub(crate) branches: Option<Result<Vec<String>, String>>,
     /// The file for the results of verify commands.
     pub(crate) evidence: PathBuf,
 }
@@ -37,6 +41,7 @@ pub(crate) struct CheckContext {
 impl CheckContext {
     fn command(&self, program: &str) -> LimitedCommand {
         let command = LimitedCommand::new(program, &self.directory, self.limit).cancelled_by(&self.cancel);
+        let command = self.environment.of_check(command);
         self.mark.iter().fold(command, |command, (name, value)| command.env(name, value))
     }
 
@@ -56,7 +61,7 @@ pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
         Check::Verify(commands) => commands_hold(commands, context),
         Check::Checklist(file) => checklist::is_ticked(&context.directory.join(file)),
         Check::BeadsEmpty(label) => beads::are_empty_by("bd", label, context),
-        Check::Merged => (None, "the merge cannot be checked".to_owned()),
+        Check::Merged => are_merged(context),
         Check::Judge => match &context.judge {
             Some(request) => {
                 let (verdict, used) = judge::ask(request, context);
@@ -83,6 +88,18 @@ fn command_holds(command: &str, context: &CheckContext) -> CheckResult {
             let code = outcome.exit_code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
             (Some(outcome.exit_code == Some(0)), with_last_line(&code, &outcome.output_tail))
         }
+    }
+}
+
+fn are_merged(context: &CheckContext) -> CheckResult {
+    match &context.branches {
+        None => (None, "the stage merges nothing".to_owned()),
+        Some(Err(why)) => (None, why.clone()),
+        Some(Ok(branches)) => match worktree::not_merged(&context.directory, branches) {
+            Ok(left) if left.is_empty() => (Some(true), format!("merged: {}", branches.join(", "))),
+            Ok(left) => (Some(false), format!("not merged: {}", left.join(", "))),
+            Err(error) => (None, error.to_string()),
+        },
     }
 }
 

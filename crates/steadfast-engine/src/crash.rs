@@ -53,6 +53,18 @@ points! {
     Checked = "engine.checked",
     /// The evidence of an iteration is saved with its goal, and its numbers are not.
     EvidenceKept = "engine.evidence_kept",
+    /// The condition of a stage was tested, and the result is not saved.
+    Decided = "engine.decided",
+    /// The artifacts of an attempt are copied, and it is not recorded that they are.
+    ArtifactsKept = "engine.artifacts_kept",
+    /// What is merged next is recorded.
+    MergeBegun = "engine.merge_begun",
+    /// A branch was merged without a conflict.
+    BranchMerged = "engine.branch_merged",
+    /// A merge stopped at a conflict, and its agent is about to start.
+    MergeConflict = "engine.merge_conflict",
+    /// A merge that was given up is aborted.
+    MergeAborted = "engine.merge_aborted",
     /// The branch name of a worktree is recorded.
     WorktreeChosen = "engine.worktree_chosen",
     /// Git has created the worktree, and it is not marked as ready.

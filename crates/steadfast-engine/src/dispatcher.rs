@@ -2,10 +2,16 @@
 //! a check finished, a timer, a request to stop, a signal) becomes an event, one after the other. The state machine
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
+mod approvals;
+mod artifacts;
 mod ceilings;
+mod conditions;
+mod context;
 mod inputs;
 mod interruptions;
 mod leaving;
+mod merging;
+mod notes;
 mod spending;
 mod starting;
 mod threads;
@@ -88,6 +94,12 @@ enum EngineMessage {
     Checked {
         id: AttemptId,
         facts: Vec<steadfast_model::run::Checked>,
+    },
+    /// The condition of a stage was tested.
+    Decided {
+        stage: u32,
+        holds: Option<bool>,
+        detail: String,
     },
     /// What the running attempts used so far, in all.
     Using {
@@ -244,6 +256,7 @@ impl Dispatcher<'_, '_> {
             self.stop_checks()?;
             self.apply(RunEvent::StopRequested(stopping))?;
         }
+        self.abort_merges_of_ended();
         let unfinished: Vec<AttemptId> =
             self.run.active.iter().filter(|active| active.phase == Phase::Running).map(|active| active.id).collect();
         self.check_caps(&AttemptUsage::default())?;
@@ -292,6 +305,10 @@ impl Dispatcher<'_, '_> {
                     self.check_caps(&used)?;
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
+                Ok(EngineMessage::Decided { stage, holds, detail }) => {
+                    crash::point(crash::Point::Decided);
+                    self.apply(RunEvent::Decided { stage, holds, detail })?;
+                }
                 Ok(EngineMessage::Using { ids, used }) => self.used_so_far(&ids, used)?,
                 Ok(EngineMessage::Signal) => self.signalled()?,
                 // A time-out: the dispatcher holds a sender itself, so the channel is never closed.
@@ -313,13 +330,18 @@ impl Dispatcher<'_, '_> {
             self.run = step.run;
             self.show(&step.records);
             crash::point(crash::Point::Shown);
+            for record in &step.records {
+                if let Record::StageEnded { stage, .. } = record {
+                    self.abort_merge(*stage);
+                }
+            }
         }
         for act in step.acts {
             match act {
                 Act::Start(id) => self.start(id),
                 Act::Check { id, checks } => self.check(id, checks)?,
                 Act::Stop(ids) => self.stop(&ids),
-                Act::Decide(_) => {}
+                Act::Decide(stage) => self.decide(stage)?,
                 Act::WakeAt(at) => self.wake = Some(at),
                 Act::Finish => self.is_over = true,
             }

@@ -5,25 +5,31 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use steadfast_model::clock::Millis;
 use steadfast_model::price;
 use steadfast_model::run::name::{NameError, RunName};
 use steadfast_model::run::{Plan, Run, RunKind, RunStatus};
 use steadfast_store::StoreError;
 
 mod address;
+mod artifacts;
 mod document;
 mod exchange;
+mod exclude;
 mod listing;
 mod outputs;
 mod place;
 mod publishing;
 mod registry;
+mod restored;
 mod state;
 #[cfg(test)]
 mod tests;
 mod tidy;
 
 pub use address::{Address, Holder, hold, holder};
+pub(crate) use exclude::exclude;
+pub use exclude::{has_state_files, remove_lock_file, stop_excluding};
 pub use outputs::OutputOf;
 pub(crate) use outputs::first_files;
 pub use registry::{RegistryEntry, registry_key};
@@ -96,6 +102,12 @@ pub struct PublicFiles {
     listed: Option<listing::Listed>,
     /// Whether the last check found that the entry was lost.
     missed: bool,
+    /// When the run was resumed: marks by hand that are older do not count.
+    since_ms: Option<Millis>,
+    /// Whether the files of this run were written before: what is there of another run was put back by git.
+    has_begun: bool,
+    /// Outputs that could not be written yet.
+    owed_outputs: Vec<String>,
 }
 
 impl PublicFiles {
@@ -115,7 +127,26 @@ impl PublicFiles {
             completions: Document::new(&[CLAUDE, publishing::COMPLETIONS], Value::is_array),
             listed: None,
             missed: false,
+            since_ms: None,
+            has_begun: false,
+            owed_outputs: Vec::new(),
         })
+    }
+
+    /// For a run whose files were written by an earlier process, or are about to be driven since `since_ms`.
+    pub(crate) fn continued(self, has_begun: bool, since_ms: Option<Millis>) -> Self {
+        Self { since_ms, has_begun, ..self }
+    }
+
+    /// Whether the state file shows a run.
+    pub(crate) fn shows(&mut self, run_id: &str) -> Result<bool, FilesError> {
+        let shown = self.state.peek(&self.place)?.map(Shown::of).unwrap_or_default();
+        Ok(shown.run_id.as_deref() == Some(run_id))
+    }
+
+    /// Whether the state was edited, removed or put back since this process wrote it.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.state.is_touched(&self.place)
     }
 
     /// Whether the files do not show how a run ended and have to be written again. An entry that a person removed does
@@ -147,15 +178,6 @@ impl PublicFiles {
             self.progress_file(plan, stage)?;
         }
         Ok(())
-    }
-
-    /// Whether the run's entry was marked as killed by hand since it was written as running. Reads only the metadata of
-    /// an unchanged file.
-    pub fn is_marked_killed(&mut self) -> Result<bool, FilesError> {
-        let key = registry_key(self.kind, &self.name);
-        let wrote_running = self.wrote_running();
-        let registry = self.registry.peek(&self.place)?;
-        Ok(wrote_running && registry.is_some_and(|registry| registry::is_marked_killed(registry, &key)))
     }
 }
 

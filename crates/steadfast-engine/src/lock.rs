@@ -7,6 +7,7 @@
 //! | `attempt.rs` | `HOME/runs/ID/ATTEMPT/lock` | the supervisor; briefly a process that inspects the attempt | one supervisor per attempt |
 //! | `WorktreeLock` | `HOME/worktrees/ID/lock` | the engine around git calls; git itself, as its stdin | no two gits on the worktrees of a run |
 //! | `files/address.rs` | `PROJECT/.claude/.steadfast-KIND-NAME.lock` | the engine of a run | one engine per run name, whatever its home and store |
+//! | `files/exclude.rs` | the directory `info` of the repository | a process that changes `info/exclude` | one writer at a time |
 //! | `files/document.rs` | `PROJECT/.claude/.steadfast.lock` | a process that changes the public files | one writer at a time |
 //!
 //! An engine takes the lock of the name, then that of the run, and holds both until it ends. The others are held for
@@ -54,6 +55,14 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
 pub(crate) fn try_take(path: &Path) -> io::Result<Option<File>> {
     let file = open(path)?;
     Ok(try_lock(&file)?.then_some(file))
+}
+
+/// Whether a path still leads to an open file. Git and people remove lock files that are held.
+pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let of = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = std::fs::symlink_metadata(path).ok();
+    Ok(there.as_ref().map(of) == Some(of(&file.metadata()?)))
 }
 
 /// Waits for the lock of an open file; false when the time is over or the caller gives up.

@@ -1,21 +1,25 @@
 //! The observer that writes the public files of a run: after every saved step it updates them and keeps the outputs of
-//! stages. A kill mark that a person wrote into them becomes a request to stop. All of it is derived from the store, so
-//! that the next engine repairs what a killed one left half done.
+//! stages. A kill mark that a person wrote into them becomes a request to stop. All of it is derived from the store and
+//! the folder of the run, so that what a killed engine left half done, or what git removed, is written again.
 
+mod notes;
+mod outputs;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunReason, RunStatus, Stopping};
+use steadfast_model::clock::{self, Millis};
+use steadfast_model::run::{AttemptId, Plan, Record, Run, RunReason, RunStatus, Stopping};
 use steadfast_store::{RunRow, Store, StoreError};
 
-use crate::attempt::Attempt;
-use crate::files::{FileView, FilesError, OutputOf, PublicFiles};
+use self::notes::Notes;
+use self::outputs::{Outputs, output_of};
+use crate::files::{self, Address, FileView, FilesError, PublicFiles};
 use crate::observer::{KeptOutput, Observer, PromptValues, SavedStep};
 use crate::run_folder::RunFolder;
 
 /// The reason of a run whose registry entry was marked as killed.
 pub const KILLED_IN_REGISTRY: &str = "killed_in_registry";
-/// How many iterations of a pipeline are searched for missing outputs.
-const MOST_REPAIRED: usize = 10_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
@@ -23,6 +27,8 @@ pub enum PublishError {
     Files(#[from] FilesError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("cannot keep the output of stage {stage}: {error}")]
+    Output { stage: u32, error: FilesError },
 }
 
 /// Writes the public files of one run.
@@ -30,29 +36,47 @@ pub struct Publisher {
     /// Its own connection: the dispatcher holds the other one.
     store: Store,
     files: PublicFiles,
-    home: PathBuf,
+    project: PathBuf,
     folder: RunFolder,
     run_id: String,
+    plan: Plan,
     has_begun: bool,
-    /// The last error, which is not repeated after every step.
-    last_error: Option<String>,
+    outputs: Outputs,
+    notes: Notes,
+    /// The stages whose agents work now.
+    working: BTreeSet<u32>,
+    /// The name of the run, which this process holds.
+    address: Option<Address>,
+    /// Errors that were reported, which are not repeated after every step.
+    reported: BTreeSet<String>,
 }
 
 impl Publisher {
     /// Opens the files of a run. Nothing is written before the first step.
     pub fn open(home: &Path, store: &Path, row: &RunRow) -> Result<Self, PublishError> {
+        let folder = RunFolder::at(home, &row.run_id);
         let files = PublicFiles::open(Path::new(&row.project_dir), row.plan.kind, &row.plan.name)?;
         // Refuses links that leave the project before an agent starts.
         files.progress_file(&row.plan, 1)?;
         Ok(Self {
             store: Store::open_existing(store)?,
-            files,
-            home: home.to_owned(),
-            folder: RunFolder::at(home, &row.run_id),
+            files: files.continued(folder.was_published(), Some(clock::now())),
+            project: PathBuf::from(&row.project_dir),
             run_id: row.run_id.clone(),
+            plan: row.plan.clone(),
             has_begun: false,
-            last_error: None,
+            outputs: Outputs::new(home.to_owned(), row.run_id.clone()),
+            notes: Notes::new(folder.clone()),
+            folder,
+            working: BTreeSet::new(),
+            address: None,
+            reported: BTreeSet::new(),
         })
+    }
+
+    /// Holds the name of the run until this is dropped, and takes it again if its lock file is removed.
+    pub fn hold(&mut self, address: Option<Address>) {
+        self.address = address;
     }
 
     /// Whether the public files do not show the end of a run.
@@ -63,10 +87,49 @@ impl Publisher {
 
     /// Writes the files as the store has the run, for commands that change a run without an engine.
     pub fn show(&mut self, row: &RunRow) -> Result<(), PublishError> {
-        for warning in self.publish(&row.plan, &row.run)? {
-            self.folder.log(&warning);
+        self.outputs.add_all(&row.plan, self.store.read())?;
+        let mut warnings = Vec::new();
+        let written = self.write(&row.plan, &row.run, &mut warnings);
+        for warning in &warnings {
+            self.folder.log(warning);
         }
-        Ok(())
+        written
+    }
+
+    /// Records that the files show the end of a run completely, so that commands need not look again.
+    pub fn set_complete(&self, row: &RunRow) {
+        self.record_published(&row.run);
+    }
+
+    /// Writes the outputs that an engine saved and did not publish before it died. The run can still be resumed, so the
+    /// other files stay as they are.
+    pub fn save_outputs(&mut self, row: &RunRow) -> Result<(), PublishError> {
+        if !self.files.shows(&row.run_id)? {
+            return Ok(());
+        }
+        self.outputs.add_all(&row.plan, self.store.read())?;
+        self.save_owed(&row.plan, &row.run)
+    }
+
+    fn save_owed(&mut self, plan: &Plan, run: &Run) -> Result<(), PublishError> {
+        let failed = self.outputs.save(&mut self.files, plan, run);
+        failed.map_or(Ok(()), |(stage, error)| Err(PublishError::Output { stage, error }))
+    }
+
+    /// Writes all files. Outputs come first: a state that shows an iteration promises that its output exists, or lists it
+    /// as unpublished. At the very first time they come last, because the folder of an earlier run is moved aside.
+    fn write(&mut self, plan: &Plan, run: &Run, warnings: &mut Vec<String>) -> Result<(), PublishError> {
+        let was_published = self.has_begun || self.folder.was_published();
+        let mut saved = if was_published { self.save_owed(plan, run) } else { Ok(()) };
+        warnings.extend(self.publish(plan, run)?);
+        if !was_published && !self.outputs.is_empty() {
+            saved = self.save_owed(plan, run);
+            warnings.extend(self.publish(plan, run)?);
+        }
+        if saved.is_ok() {
+            self.record_published(run);
+        }
+        saved
     }
 
     fn publish(&mut self, plan: &Plan, run: &Run) -> Result<Vec<String>, FilesError> {
@@ -81,69 +144,87 @@ impl Publisher {
         Ok(warnings)
     }
 
-    fn keep_output(&mut self, plan: &Plan, run: &Run, id: AttemptId, notes: &mut Vec<String>) {
-        let text = Attempt::at(&self.home, &self.run_id, id).read_answer().unwrap_or_default();
-        if let Err(error) = self.files.save_output(output_of(plan, run, id), &text) {
-            self.note_once(format!("cannot keep the output of stage {}: {error}", id.stage), notes);
-        }
+    fn record_published(&self, run: &Run) {
+        let end: Option<Millis> = run.completed_at_ms.filter(|_| run.status != RunStatus::Running);
+        // Best effort: without it, the next command looks at the files again.
+        let _ = self.folder.set_published(end);
     }
 
-    /// Keeps the outputs of steps that an engine saved before it was killed.
-    fn repair_outputs(&mut self, plan: &Plan, run: &Run, notes: &mut Vec<String>) {
-        if plan.kind != RunKind::Pipeline {
+    /// Prepares to write everything again: at the start, and after the files were removed, edited or put back.
+    fn repair(&mut self, plan: &Plan, notes: &mut Vec<String>) {
+        if let Err(error) = self.outputs.add_all(plan, self.store.read()) {
+            self.report_once(format!("cannot read the outputs of earlier iterations: {error}"), notes);
+        }
+        if !self.has_begun && !self.folder.was_published() {
             return;
         }
-        match self.store.read().run_history(&self.run_id, None, MOST_REPAIRED) {
-            Ok(rows) => rows.iter().for_each(|row| self.keep_output(plan, run, row.id, notes)),
-            Err(error) => self.note_once(format!("cannot read the outputs of earlier iterations: {error}"), notes),
+        let restored = (1..).zip(&plan.stages).try_for_each(|(stage, _)| self.notes.restore(&self.files, plan, stage));
+        let repaired = restored.and_then(|()| self.files.repair(plan, self.folder.definition().as_deref()));
+        if let Err(error) = repaired {
+            self.report_once(format!("cannot write the public files: {error} ({})", error.hint()), notes);
         }
     }
 
-    fn note_once(&mut self, error: String, notes: &mut Vec<String>) {
-        if self.last_error.as_ref() != Some(&error) {
-            notes.push(error.clone());
-            self.last_error = Some(error);
+    /// Copies the notes of working agents.
+    fn keep_notes(&mut self, notes: &mut Vec<String>) {
+        for stage in self.working.clone() {
+            if let Err(error) = self.notes.look(&self.files, &self.plan, stage) {
+                self.report_once(format!("cannot keep a copy of the progress file: {error}"), notes);
+            }
         }
     }
-}
 
-fn output_of<'a>(plan: &'a Plan, run: &'a Run, id: AttemptId) -> OutputOf<'a> {
-    OutputOf { plan, run, stage: id.stage, iteration: id.iteration }
+    fn report_once(&mut self, error: String, notes: &mut Vec<String>) {
+        if self.reported.insert(error.clone()) {
+            notes.push(error);
+        }
+    }
 }
 
 impl Observer for Publisher {
     fn saved(&mut self, step: &SavedStep<'_>, notes: &mut Vec<String>) {
         let is_first = !self.has_begun;
-        // Outputs come first: a state file that shows an iteration promises that its output exists.
-        if !is_first {
-            for record in step.records {
-                if let Record::Committed { id, .. } = record {
-                    self.keep_output(step.plan, step.run, *id, notes);
-                }
+        if is_first && step.run.status == RunStatus::Running {
+            for note in files::exclude(&self.project) {
+                self.report_once(note, notes);
             }
         }
-        match self.publish(step.plan, step.run) {
-            Ok(warnings) => notes.extend(warnings),
-            Err(error) => {
-                self.note_once(format!("cannot write the public files: {error} ({})", error.hint()), notes);
+        for record in step.records {
+            if let Record::Committed { id, .. } = record {
+                self.outputs.add_new(step.plan, *id);
             }
         }
-        if is_first && self.has_begun {
-            self.repair_outputs(step.plan, step.run, notes);
+        if is_first || self.files.is_touched() {
+            self.repair(step.plan, notes);
+        }
+        let agents = step.run.active.iter().map(|active| active.id.stage);
+        self.working = agents.chain(std::mem::take(&mut self.working)).collect();
+        self.keep_notes(notes);
+        self.working = step.run.active.iter().map(|active| active.id.stage).collect();
+        match self.write(step.plan, step.run, notes) {
+            Ok(()) => {}
+            Err(PublishError::Files(error)) => {
+                self.report_once(format!("cannot write the public files: {error} ({})", error.hint()), notes);
+            }
+            Err(error) => self.report_once(error.to_string(), notes),
         }
     }
 
     fn stop_requested(&mut self, notes: &mut Vec<String>) -> Option<Stopping> {
+        if let Some(address) = &mut self.address {
+            address.keep();
+        }
+        self.keep_notes(notes);
         match self.files.put_entry_back() {
             Ok(warnings) => notes.extend(warnings),
-            Err(error) => self.note_once(format!("cannot write the registry: {error}"), notes),
+            Err(error) => self.report_once(format!("cannot write the registry: {error}"), notes),
         }
         match self.files.is_marked_killed() {
             Ok(is_marked) => {
                 is_marked.then(|| Stopping { status: RunStatus::Killed, reason: RunReason::KilledInRegistry.into() })
             }
             Err(error) => {
-                self.note_once(format!("cannot read the registry: {error}"), notes);
+                self.report_once(format!("cannot read the registry: {error}"), notes);
                 None
             }
         }
@@ -151,8 +232,8 @@ impl Observer for Publisher {
 
     fn starting(&mut self, plan: &Plan, run: &Run, id: AttemptId, notes: &mut Vec<String>) -> Result<(), String> {
         // The agent may not need it, so this is no reason not to start.
-        if let Err(error) = self.files.ensure_progress(plan, id.stage) {
-            self.note_once(format!("cannot write the progress file: {error} ({})", error.hint()), notes);
+        if let Err(error) = self.notes.restore(&self.files, plan, id.stage) {
+            self.report_once(format!("cannot write the progress file: {error} ({})", error.hint()), notes);
         }
         let cleared = self.files.clear_output(output_of(plan, run, id));
         cleared.map_err(|error| format!("cannot prepare the output file: {error} ({})", error.hint()))
@@ -165,6 +246,15 @@ impl Observer for Publisher {
     }
 
     fn output(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<KeptOutput> {
-        KeptOutput::read(self.files.output_file(output_of(plan, run, id)).ok()??)
+        // The file of an output that is owed, or that git removed, is not there.
+        let file = self.files.output_file(output_of(plan, run, id)).ok();
+        if let Some(None) = file {
+            return None;
+        }
+        file.flatten().and_then(KeptOutput::read).or_else(|| self.outputs.read(id))
+    }
+
+    fn output_file(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<PathBuf> {
+        self.files.output_file(output_of(plan, run, id)).ok()?
     }
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use steadfast_model::clock::Millis;
 use steadfast_model::run::AttemptId;
 use steadfast_model::run::restart::Restarts;
 use steadfast_system::{log, paths};
@@ -13,12 +14,17 @@ use crate::durable;
 /// Written when the run is created, read by every engine that drives it.
 const DEFINITION: &str = "pipeline.yaml";
 const INPUTS: &str = "inputs.md";
+const INPUT_FILES: &str = "inputs.json";
 /// Where the run works, if not in the project.
 const WORKPLACE: &str = "place";
 const IN_WORKTREE: &str = "worktree";
 /// Exists while the user wants the run to work in the background.
 const DETACHED: &str = "detached";
 const RESTARTS: &str = "restarts.json";
+/// The scripts of the repository that its definitions name.
+const SCRIPTS: &str = "scripts.json";
+/// Exists once the public files show the run; contains the time of the end that they show completely.
+const PUBLISHED: &str = "published";
 
 /// The folder of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +81,11 @@ impl RunFolder {
         self.path.join(format!("before-{stage}"))
     }
 
+    /// What a stage merges now.
+    pub(crate) fn merge_record(&self, stage: u32) -> PathBuf {
+        self.path.join(format!("merge-{stage}.json"))
+    }
+
     /// The text of the pipeline that the run was started with.
     pub(crate) fn definition(&self) -> Option<String> {
         fs_err::read_to_string(self.path.join(DEFINITION)).ok()
@@ -83,6 +94,46 @@ impl RunFolder {
     /// The input of the first stage.
     pub(crate) fn inputs(&self) -> Option<String> {
         fs_err::read_to_string(self.path.join(INPUTS)).ok()
+    }
+
+    /// Where a copy of the progress file of a stage is kept.
+    pub(crate) fn progress(&self, stage: u32) -> PathBuf {
+        self.path.join(format!("progress-{stage}.md"))
+    }
+
+    /// Records that the public files show the run, and its end if it has one.
+    pub(crate) fn set_published(&self, end: Option<Millis>) -> io::Result<()> {
+        let text = end.map(|end| format!("{end}\n")).unwrap_or_default();
+        let mark = self.path.join(PUBLISHED);
+        if fs_err::read_to_string(&mark).is_ok_and(|written| written == text) {
+            return Ok(());
+        }
+        durable::replace(&mark, text.as_bytes())
+    }
+
+    /// Whether the public files showed the run at some time.
+    pub(crate) fn was_published(&self) -> bool {
+        self.path.join(PUBLISHED).exists()
+    }
+
+    /// Whether the public files showed this end completely, with all outputs. A run without a folder has nothing to show.
+    pub fn is_end_published(&self, end: Option<Millis>) -> bool {
+        let written = fs_err::read_to_string(self.path.join(PUBLISHED)).ok();
+        !self.path.is_dir() || (end.is_some() && written.and_then(|text| text.trim().parse().ok()) == end)
+    }
+
+    /// Records the files that the user gave to the run.
+    pub fn set_input_files(&self, files: &[PathBuf]) -> io::Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        durable::replace(&self.path.join(INPUT_FILES), &serde_json::to_vec(&files)?)
+    }
+
+    pub(crate) fn input_files(&self) -> Vec<PathBuf> {
+        let text = fs_err::read_to_string(self.path.join(INPUT_FILES)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// Records whether the user wants the run to work in the background, so that its engine may be started again there.
@@ -98,6 +149,19 @@ impl RunFolder {
 
     pub fn is_detached(&self) -> bool {
         self.path.join(DETACHED).exists()
+    }
+
+    /// Records the scripts of the repository that the definitions of the run name.
+    pub fn set_scripts(&self, files: &[PathBuf]) -> io::Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        durable::replace(&self.path.join(SCRIPTS), &serde_json::to_vec(files)?)
+    }
+
+    pub fn scripts(&self) -> Vec<PathBuf> {
+        let text = fs_err::read_to_string(self.path.join(SCRIPTS)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// How often `steadfast watch` started the engine again; nothing if the file cannot be read.

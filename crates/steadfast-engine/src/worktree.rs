@@ -7,20 +7,24 @@ mod branch;
 mod commit;
 mod git;
 mod kept;
+mod merge;
+mod merged;
 mod unsaved;
 
 use std::path::{Path, PathBuf};
 
 use steadfast_model::text;
 
-use self::git::{GIT_LIMIT, Git, Guard};
+use self::git::{Git, Guard};
 use crate::crash::{self, Point};
-use crate::lock::WorktreeLock;
 use crate::process::Cancel;
 use crate::{durable, footprint};
 
 pub use self::git::WorktreeError;
 pub use self::kept::{KeptWork, are_there, kept, remove_clean};
+pub(crate) use self::kept::{OF_RUN, part_of, part_of_lane};
+pub(crate) use self::merge::{Merge, Merged, not_merged};
+pub use self::merged::{MergedBranches, remove_merged};
 
 /// How many uncommitted files a warning names.
 const MOST_NAMED: usize = 3;
@@ -75,7 +79,7 @@ pub(crate) struct Worktree {
 }
 
 impl Worktree {
-    /// `part` is `<stage>-<iteration>`, or `run` for the whole run.
+    /// `part` is one of [`part_of`].
     pub(crate) fn new(home: &Path, project: &Path, run_id: &str, name: &str, part: &str) -> Self {
         Self {
             path: home.join("worktrees").join(run_id).join(part),
@@ -163,16 +167,17 @@ impl Worktree {
 
     /// The commit that it starts from.
     fn start(&self, guard: &Guard) -> Result<String, WorktreeError> {
-        if let Some(from) = &self.from
-            && let Some(branch) = from.chosen()?
-            && from.has_branch(guard, &branch)
-        {
-            if from.is(READY) && from.path.exists() {
-                from.keep(guard, "Work before a parallel stage")?;
+        let Some(from) = &self.from else { return Ok("HEAD".to_owned()) };
+        match from.chosen()? {
+            Some(branch) if from.has_branch(guard, &branch) => {
+                if from.is(READY) && from.path.exists() {
+                    from.keep(guard, "Work before a parallel stage")?;
+                }
+                Ok(format!("refs/heads/{branch}"))
             }
-            return Ok(format!("refs/heads/{branch}"));
+            // Nothing has worked in it yet.
+            _ => from.start(guard),
         }
-        Ok("HEAD".to_owned())
     }
 
     /// Commits what is uncommitted, then removes the worktree, unless work would be lost with it. Its branch stays.
@@ -266,12 +271,7 @@ impl Worktree {
 
     /// Waits for the lock of the run's worktrees: a git process of a killed engine may hold it.
     fn lock(&self, cancel: &Cancel) -> Result<Guard, WorktreeError> {
-        let worktrees = self.path.parent().unwrap_or(&self.path);
-        match WorktreeLock::take(worktrees, GIT_LIMIT, || cancel.is_cancelled())? {
-            Some(lock) => Ok(Guard { lock, cancel: cancel.clone() }),
-            None if cancel.is_cancelled() => Err(WorktreeError::Ending),
-            None => Err(WorktreeError::Busy(self.path.clone())),
-        }
+        Guard::take(self.path.parent().unwrap_or(&self.path), cancel)
     }
 }
 

@@ -11,6 +11,7 @@ use super::context::{Since, Statement};
 use super::doctor::DoctorCheck;
 use super::headless::{HeadlessCommand, HeadlessRequest, ResumeRequest};
 use super::install::{InstallError, InstallPlan, InstallRequest};
+use super::project_files::ProjectFile;
 use super::stream::{AgentStream, SessionSpan};
 use super::tree::Owner;
 use super::wake::{WakeCommand, WakeRequest};
@@ -97,6 +98,11 @@ pub struct HostAdapter {
 
     /// How the agent is started without a terminal.
     pub headless_command: fn(request: &HeadlessRequest<'_>) -> HeadlessCommand,
+    /// What the agent loads from a project when it starts without a terminal in the first of these directories; the
+    /// others are above it.
+    pub project_files: fn(directories: &[PathBuf]) -> io::Result<Vec<ProjectFile>>,
+    /// Whether the user has trusted the project in the client itself.
+    pub trusts_project: fn(directory: &Path) -> bool,
     /// The arguments that continue a closed session in the foreground; `None` if the host cannot do that.
     pub resume_arguments: fn(request: &ResumeRequest<'_>) -> Result<Option<Vec<String>>, InstallError>,
     /// Adds an event of the headless agent's output to what is known of it.

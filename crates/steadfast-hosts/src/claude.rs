@@ -8,6 +8,7 @@ mod headless;
 pub(crate) mod hook;
 pub(crate) mod install;
 mod observe;
+mod project;
 mod quota;
 mod stream;
 pub mod transcript;
@@ -53,6 +54,8 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     has_evaluator_rules: |_| true,
     evaluator_hidden_by: agents::hiding_evaluator,
     headless_command: headless::command,
+    project_files: project::files,
+    trusts_project: project::is_trusted,
     resume_arguments: |request| Ok(Some(headless::resume_arguments(request))),
     read_event: stream::read_event,
     readable_event: stream::readable,

@@ -8,6 +8,7 @@ pub(crate) mod hook;
 pub(crate) mod install;
 mod interrupt;
 mod observe;
+mod project;
 mod quota;
 mod reset;
 pub mod rollout;
@@ -49,6 +50,9 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     evaluator_hidden_by: |_| None,
     has_evaluator_rules: |rollout| rollout::instructions::are(rollout, install::evaluator::instructions()),
     headless_command: headless::command,
+    project_files: project::files,
+    // It ignores what is in a project that it does not trust, and its yes covers later changes too.
+    trusts_project: |_| false,
     resume_arguments: |request| headless::resume_arguments(request).map(Some),
     read_event: stream::read_event,
     readable_event: stream::readable,

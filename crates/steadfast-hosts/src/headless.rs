@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use steadfast_model::host::Host;
+
 /// Files of [`HeadlessCommand::files`] that hold credentials; they are removed when the agent has ended.
 pub const PRIVATE_FILES: [&str; 1] = ["settings.json"];
 
@@ -13,6 +15,8 @@ pub struct HeadlessRequest<'a> {
     pub effort: Option<&'a str>,
     /// Let the user's own hooks and plugins run inside the agent.
     pub user_hooks: bool,
+    /// Use the client's own sandbox instead of `permission_flags`.
+    pub sandbox: bool,
     /// Flags that grant permissions; `None` grants all of them.
     pub permission_flags: Option<&'a [String]>,
     /// Further flags.
@@ -37,11 +41,12 @@ impl HeadlessCommand {
         self.argv.extend(words.iter().map(|word| word.as_ref().to_owned()));
     }
 
-    /// Adds the flags that grant permissions; `everything` is the host's flag for all of them.
-    pub(crate) fn add_permissions(&mut self, request: &HeadlessRequest<'_>, everything: &str) {
+    /// Adds the flags that grant permissions.
+    pub(crate) fn add_permissions(&mut self, request: &HeadlessRequest<'_>, host: Host) {
         match request.permission_flags {
+            _ if request.sandbox => self.add(host.capabilities().sandbox_flags),
             Some(flags) => self.add(flags),
-            None => self.add(&[everything]),
+            None => self.add(&[host.capabilities().all_permissions_flag]),
         }
     }
 

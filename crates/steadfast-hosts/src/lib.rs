@@ -13,6 +13,7 @@ mod hook;
 pub mod install;
 pub mod lines;
 mod observe;
+pub mod project_files;
 mod repair;
 mod skim;
 pub mod stream;

@@ -27,6 +27,8 @@ pub struct Capabilities {
     pub model_aliases: &'static [(&'static str, &'static str)],
     /// The flag that lets its agent do everything without asking.
     pub all_permissions_flag: &'static str,
+    /// The flags that let its agent change the project's files and run commands in the client's own sandbox only.
+    pub sandbox_flags: &'static [&'static str],
     /// How to check the version of its program, if some are too old.
     pub version_check: Option<VersionCheck>,
     /// Opens a session again; its id follows.
@@ -119,6 +121,8 @@ const CLAUDE: Capabilities = Capabilities {
         ("claude-haiku", "haiku"),
     ],
     all_permissions_flag: "--dangerously-skip-permissions",
+    // The adapter adds settings that switch the sandbox on.
+    sandbox_flags: &["--permission-mode", "acceptEdits"],
     version_check: None,
     resume_command: "claude --resume",
     command_prefix: "/goal-",
@@ -157,6 +161,7 @@ const CODEX: Capabilities = Capabilities {
     aliases: &["openai"],
     model_aliases: &[],
     all_permissions_flag: "--dangerously-bypass-approvals-and-sandbox",
+    sandbox_flags: &["--sandbox", "workspace-write"],
     // Older ones do not run hooks in `codex exec`, trusted or not.
     version_check: Some(VersionCheck { id: "codex_version", prefix: "codex-cli ", oldest: (0, 141) }),
     resume_command: "codex resume",

@@ -15,7 +15,7 @@ use crate::goal::proof::CompletedBy;
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
 use crate::limit::Axis;
 use crate::redact::redact;
-use crate::run::{Plan, Run, RunStatus, name};
+use crate::run::{Plan, Run, RunKind, RunStatus, name};
 use crate::text;
 
 /// The objective is recognisable in it, and a desktop notification shows it.
@@ -177,23 +177,53 @@ fn session_flag(id: &str) -> String {
     if is_word { format!(" --session {id}") } else { String::new() }
 }
 
+/// The message about a stage that waits for a person.
+pub fn about_approval(run_id: &str, plan: &Plan, stage: u32, project: &str, now: Millis) -> Message {
+    let stage_plan = plan.stage(stage);
+    let name = stage_plan.map_or("", |stage| stage.name.as_str());
+    let question = stage_plan.and_then(|stage| stage.approve.as_deref()).unwrap_or_default();
+    let (kind, run) = (plan.kind, &plan.name);
+    Message {
+        kind: MessageKind::Blocked,
+        subject_id: run_id.to_owned(),
+        title: format!("{kind} {run}: stage {name} waits for your yes"),
+        body: format!(
+            "{} · {}\nsteadfast {kind} approve {run} {name} (or reject)",
+            shown(question, REASON_SHOWN),
+            place(project)
+        ),
+        created_at_ms: now,
+    }
+}
+
+/// The message about an appointment whose run did not start.
+pub fn about_missed_run(id: &str, kind: RunKind, name: &str, project: &str, error: &str, now: Millis) -> Message {
+    Message {
+        kind: MessageKind::RunEnded,
+        subject_id: id.to_owned(),
+        title: format!("{kind} {name} did not start at its time"),
+        body: format!("{} · {}\nsteadfast {kind} list", shown(error, REASON_SHOWN), place(project)),
+        created_at_ms: now,
+    }
+}
+
+/// The last part of a project's path.
+fn place(project: &str) -> String {
+    let name = Path::new(project).file_name().map_or(project.into(), std::ffi::OsStr::to_string_lossy);
+    text::headline(&name, OBJECTIVE_SHOWN)
+}
+
 /// The message about the end of a run; none if a person asked for that end.
 pub fn about_run(run_id: &str, plan: &Plan, run: &Run, project: &str, now: Millis) -> Option<Message> {
     if matches!(run.status, RunStatus::Running | RunStatus::Killed) {
         return None;
     }
     let reason = run.reason.as_deref().map(|reason| shown(reason, REASON_SHOWN)).unwrap_or_default();
-    let place = Path::new(project).file_name().map_or(project.into(), std::ffi::OsStr::to_string_lossy);
     Some(Message {
         kind: MessageKind::RunEnded,
         subject_id: run_id.to_owned(),
         title: format!("{} {} {}", plan.kind, plan.name, run.status),
-        body: format!(
-            "{reason} · {}\nsteadfast {} status {}",
-            text::headline(&place, OBJECTIVE_SHOWN),
-            plan.kind,
-            plan.name
-        ),
+        body: format!("{reason} · {}\nsteadfast {} status {}", place(project), plan.kind, plan.name),
         created_at_ms: now,
     })
 }

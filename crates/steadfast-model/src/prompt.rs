@@ -21,6 +21,9 @@ const REMINDER_COLUMNS: usize = 56;
 /// What every full text says about how to work on a goal.
 const RULES: &str = include_str!("../prompts/rules.md");
 
+/// The prompt of a stage that merges, if it has none of its own. A template of a run, see `run/template.rs`.
+pub const MERGE: &str = include_str!("../prompts/merge.md");
+
 #[derive(Debug, thiserror::Error)]
 #[error("prompt template: {0}")]
 pub struct PromptError(#[from] minijinja::Error);
@@ -119,10 +122,17 @@ pub fn started(goal: &Goal, wording: Wording) -> Result<String, PromptError> {
     capped(goal, wording, goal.host.capabilities().start_cap, include_str!("../prompts/started.md"), &values)
 }
 
-/// What is added to the prompt of an iteration, so that its agent leaves a result.
-pub fn iteration_result(file: &str, wants_vote: bool, promises: &[String]) -> Result<String, PromptError> {
+/// What is added to the prompt of an iteration, so that its agent leaves a result. `file` is `None` for prompts that say
+/// themselves what to write where.
+pub fn iteration_result(file: Option<&str>, wants_vote: bool, promises: &[String]) -> Result<String, PromptError> {
     let promises: Vec<String> = promises.iter().map(|promise| text::cut(promise, 500)).collect();
     render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
+}
+
+/// What people said to a run, for the iteration that takes it.
+pub fn user_notes(notes: &[String]) -> Result<String, PromptError> {
+    let notes: Vec<String> = notes.iter().map(|note| text::escape_xml(note)).collect();
+    render(include_str!("../prompts/user_notes.md"), context! { notes })
 }
 
 /// The template of a headless goal's iterations. `${OBJECTIVE}`, `${PROGRESS}`, `${RESULT}` and `${ITERATION}` are

@@ -3,7 +3,10 @@
 //! about it ([`Step`]). The engine saves a step's records and the new state in one transaction before it acts, so after
 //! a crash the saved state shows what was active.
 
+pub mod appointment;
 pub mod condition;
+mod graph;
+pub mod inputs;
 pub mod machine;
 pub mod name;
 pub mod nesting;
@@ -20,8 +23,11 @@ use strum::{Display, EnumString, IntoStaticStr};
 use crate::clock::Millis;
 
 pub use condition::Condition;
+pub use graph::StageGraph;
 pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
-pub use plan::{AgentKind, AgentPlan, EnvVariable, MergePlan, Plan, Rule, RunLimits, RunPurpose, StagePlan, Then};
+pub use plan::{
+    AgentKind, AgentPlan, EnvVariable, MergePlan, ParallelInput, Plan, Rule, RunLimits, RunPurpose, StagePlan, Then,
+};
 pub use reason::RunReason;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]

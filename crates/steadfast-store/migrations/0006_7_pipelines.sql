@@ -1,4 +1,5 @@
--- Questions to a person before a stage starts. `approved` is NULL until somebody answers.
+-- Questions to a person before a stage starts. `approved` is NULL until a person answers, `taken_at_ms` until an engine
+-- has read the answer.
 CREATE TABLE run_approvals (
   run_id         TEXT    NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
   stage          INTEGER NOT NULL,
@@ -7,6 +8,7 @@ CREATE TABLE run_approvals (
   approved       INTEGER,
   note           TEXT,
   answered_at_ms INTEGER,
+  taken_at_ms    INTEGER,
   PRIMARY KEY (run_id, stage)
 ) WITHOUT ROWID;
 
@@ -21,7 +23,8 @@ CREATE TABLE run_notes (
 );
 CREATE INDEX idx_run_notes_run ON run_notes(run_id);
 
--- Runs to start later, once or again and again. `arguments_json` is the command line, without the program.
+-- Runs to start later, once or again and again. `arguments_json` is the command line, without the
+-- program; the series of times begins at `first_at_ms`.
 CREATE TABLE appointments (
   appointment_id TEXT    PRIMARY KEY,
   kind           TEXT    NOT NULL,
@@ -29,6 +32,7 @@ CREATE TABLE appointments (
   project_dir    TEXT    NOT NULL,
   arguments_json TEXT    NOT NULL,
   every_ms       INTEGER,
+  first_at_ms    INTEGER NOT NULL,
   next_at_ms     INTEGER,
   made_at_ms     INTEGER NOT NULL,
   last_at_ms     INTEGER,

@@ -1,6 +1,7 @@
 //! The only file that opens SQLite. It refuses a database on a network file system, a corrupt one and one from the
 //! future, sets the pragmas, and starts write transactions. The SQL of each aggregate is in the modules below.
 
+mod appointments;
 mod codex_goals;
 mod column;
 mod error;
@@ -33,6 +34,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Trans
 
 use steadfast_system::{bounded, paths};
 
+pub use appointments::Appointment;
 pub use codex_goals::codex_goal;
 pub use error::StoreError;
 use error::explain;
@@ -42,7 +44,9 @@ pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use outage::Outage;
 pub use queue::QueuedGoal;
-pub use runs::{IterationRow, IterationUsage, Nesting, RunFilter, RunLine, RunRow};
+pub use runs::{
+    ApprovalRow, IterationReport, IterationRow, IterationUsage, Nesting, NoteRow, RunFilter, RunLine, RunRow,
+};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};

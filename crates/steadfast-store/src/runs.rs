@@ -1,8 +1,10 @@
 //! Runs: plan and state in one row, iterations and attempts in rows of their own. A step is saved in the caller's
 //! transaction over the version it was made from; the loser of a race gets `Stale` and writes nothing.
 
+mod approvals;
 mod history;
 mod nesting;
+mod notes;
 mod row;
 mod usage;
 
@@ -15,8 +17,10 @@ use steadfast_model::outbox;
 use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping, machine};
 use steadfast_system::process::ProcessId;
 
-pub use history::IterationRow;
+pub use approvals::ApprovalRow;
+pub use history::{IterationReport, IterationRow};
 pub use nesting::Nesting;
+pub use notes::NoteRow;
 pub use row::{RunLine, RunRow};
 pub use usage::IterationUsage;
 
@@ -149,10 +153,16 @@ impl Db<'_> {
 
     fn add_record(self, run_id: &str, run: &Run, record: &Record, now: Millis) -> Result<(), StoreError> {
         match record {
-            Record::StageStarted { stage } | Record::StageEnded { stage, .. } | Record::ApprovalAsked { stage } => {
+            Record::StageStarted { stage } | Record::StageEnded { stage, .. } => self.put_stage(run_id, run, *stage),
+            Record::ApprovalAsked { stage } => {
+                let row = self.run(run_id)?.ok_or(StoreError::Stale)?;
+                self.ask_approval(&row, *stage, now)?;
                 self.put_stage(run_id, run, *stage)
             }
-            Record::AttemptStarted { id } => self.add_attempt(run_id, *id, now),
+            Record::AttemptStarted { id } => {
+                self.add_attempt(run_id, *id, now)?;
+                self.take_notes(run_id, *id)
+            }
             Record::AttemptEnded { id, outcome } => {
                 self.end_attempt(run_id, *id, outcome)?;
                 self.charge_goal_of(run_id, outcome.usage(), now)

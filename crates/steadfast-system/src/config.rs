@@ -90,13 +90,19 @@ impl Default for RunsConfig {
 
 /// How the agents of runs are started.
 #[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
-pub struct AgentsConfig(BTreeMap<String, AgentConfig>);
+pub struct AgentsConfig {
+    /// Start clients in their own sandbox.
+    #[serde(default)]
+    pub sandbox: bool,
+    #[serde(flatten)]
+    hosts: BTreeMap<String, AgentConfig>,
+}
 
 impl AgentsConfig {
     /// The section `[agents.HOST]`.
     pub fn of(&self, host: Host) -> &AgentConfig {
         const DEFAULT: &AgentConfig = &AgentConfig { program: None, permission_flags: None, flags: Vec::new() };
-        self.0.get(host.name()).unwrap_or(DEFAULT)
+        self.hosts.get(host.name()).unwrap_or(DEFAULT)
     }
 
     /// Its program, by its usual name unless configured.
@@ -107,7 +113,8 @@ impl AgentsConfig {
 
 impl FromIterator<(Host, AgentConfig)> for AgentsConfig {
     fn from_iter<I: IntoIterator<Item = (Host, AgentConfig)>>(sections: I) -> Self {
-        Self(sections.into_iter().map(|(host, config)| (host.name().to_owned(), config)).collect())
+        let hosts = sections.into_iter().map(|(host, config)| (host.name().to_owned(), config)).collect();
+        Self { sandbox: false, hosts }
     }
 }
 

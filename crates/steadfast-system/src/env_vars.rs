@@ -32,6 +32,8 @@ pub const RUN: &str = "STEADFAST_RUN";
 pub const STAGE: &str = "STEADFAST_STAGE";
 pub const ITERATION: &str = "STEADFAST_ITERATION";
 pub const RESULT: &str = "STEADFAST_RESULT";
+/// The beginning of the variables that an iteration of a matrix gets, see [`of_matrix`].
+pub const MATRIX: &str = "STEADFAST_MATRIX_";
 /// Given to the command of `[notify]`: the message.
 pub const TITLE: &str = "STEADFAST_TITLE";
 pub const BODY: &str = "STEADFAST_BODY";
@@ -85,6 +87,43 @@ pub const OF_ONE_REPOSITORY: [&str; 13] = [
 ];
 /// Decides the language of other programs' messages.
 pub const LC_ALL: &str = "LC_ALL";
+
+/// What the agents of a stage always get that names its variables: what programs, the clients and we need to work.
+const BASIC: [&str; 21] = [
+    PATH,
+    USER_HOME,
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    TMPDIR,
+    "SSH_AUTH_SOCK",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+];
+const BASIC_BEGINNINGS: [&str; 7] = ["LC_", "XDG_", "ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "STEADFAST_"];
+
+/// Whether an agent gets this variable even if its stage names others.
+pub fn is_basic(name: &str) -> bool {
+    BASIC.contains(&name) || BASIC_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// The variable with the value of a name in a matrix.
+pub fn of_matrix(name: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("{MATRIX}{}", name.chars().map(upper).collect::<String>())
+}
 
 /// The width of the terminal, for output that goes elsewhere.
 pub const COLUMNS: &str = "COLUMNS";

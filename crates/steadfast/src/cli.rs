@@ -6,6 +6,8 @@ mod runs;
 pub(crate) mod session;
 mod setup;
 mod start;
+mod talk;
+mod trust;
 mod usage;
 mod wait;
 mod watch;
@@ -22,6 +24,8 @@ pub(crate) use runs::{
 };
 pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use start::{DoneArgs, StartArgs};
+pub(crate) use talk::{AnswerArgs, SayArgs};
+pub(crate) use trust::TrustArgs;
 pub(crate) use usage::UsageArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;
@@ -76,6 +80,8 @@ pub(crate) enum CliCommand {
     /// Run loops in sequence, each with the output of the one before
     #[command(subcommand)]
     Pipeline(PipelineVerb),
+    /// Show what this repository makes agents run, and trust it
+    Trust(TrustArgs),
     /// Show the tokens and cost of all sessions on this machine
     Usage(UsageArgs),
     /// Answer an agent's hook, JSON on stdin (agents call this)

@@ -1,6 +1,7 @@
 //! The commands, one file each, and what they share.
 
 pub(crate) mod db;
+mod definitions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod goal;
@@ -15,6 +16,7 @@ pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
 mod stdin;
+pub(crate) mod trust;
 pub(crate) mod usage;
 pub(crate) mod watch;
 

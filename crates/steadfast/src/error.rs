@@ -177,6 +177,10 @@ impl From<PublishError> for CliError {
     fn from(error: PublishError) -> Self {
         match error {
             PublishError::Files(error) => error.into(),
+            PublishError::Output { stage, error } => {
+                let hint = error.hint();
+                Self::new(code::ENVIRONMENT, format!("cannot keep the output of stage {stage}: {error}"), hint)
+            }
             PublishError::Store(error) => error.into(),
         }
     }

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         CliCommand::Run(arguments) => commands::run::run(db, &arguments, json),
         CliCommand::Loop(verb) => commands::loops::run(db, verb, json),
         CliCommand::Pipeline(verb) => commands::loops::run_pipelines(db, verb, json),
+        CliCommand::Trust(arguments) => commands::trust::run(db, &arguments, json),
         CliCommand::Usage(arguments) => commands::usage::run(db, &arguments, json),
         CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
         CliCommand::Statusline { segment } => return commands::statusline::run(db, segment),

@@ -44,10 +44,11 @@ impl Left {
     }
 
     fn outcome(&self) -> Outcome {
-        let agent = AgentPlan { kind: self.kind.clone(), model: None, effort: None, user_hooks: false };
+        let agent = AgentPlan::new(self.kind.clone());
         let tree = ProgressTree { directory: Path::new("/nonexistent"), progress: None, before: None };
         report(&EndedAttempt {
             agent: &agent,
+            votes: false,
             markers: &[],
             attempt: &self.attempt,
             exit: self.exit.as_ref(),
@@ -249,6 +250,7 @@ fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig
         iteration: 3,
         prompt: "Do it.\n",
         asks_for_result: true,
+        says_result: false,
         wants_vote: true,
         promises: &[],
         directory: Path::new("/project"),
@@ -261,8 +263,13 @@ fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig
 fn each_agent_is_called_in_its_own_way() {
     let attempt = Attempt::in_directory(PathBuf::from("/runs/r/1-3-1"));
     let config = AgentsConfig::default();
-    let plan =
-        |kind: AgentKind| AgentPlan { kind, model: Some("m".into()), effort: Some("high".into()), user_hooks: true };
+    let plan = |kind: AgentKind| AgentPlan {
+        kind,
+        model: Some("m".into()),
+        effort: Some("high".into()),
+        user_hooks: true,
+        sandbox: false,
+    };
     let relative = plan(AgentKind::Command(vec!["./agent.sh".into(), "a b".into()]));
     let invoked = invocation(&call(&relative, &attempt, &config)).unwrap();
     assert_eq!((invoked.argv.join("|"), invoked.prompt.as_str()), ("/project/./agent.sh|a b".to_owned(), "Do it.\n"));
@@ -283,6 +290,18 @@ fn each_agent_is_called_in_its_own_way() {
     let sealed = AgentPlan { user_hooks: false, ..plan(AgentKind::Host(Host::Claude)) };
     let claude = invocation(&call(&sealed, &attempt, &config)).unwrap();
     assert!(claude.argv.join(" ").contains("--setting-sources project,local"), "{:?}", claude.argv);
+
+    // The sandbox takes the place of the configured permissions.
+    for (host, flags) in [(Host::Claude, "--permission-mode acceptEdits"), (Host::Codex, "--sandbox workspace-write")] {
+        let all = AgentConfig { permission_flags: Some(vec!["--all".into()]), ..AgentConfig::default() };
+        let config = AgentsConfig::from_iter([(host, all)]);
+        let sandboxed = AgentPlan { sandbox: true, ..plan(AgentKind::Host(host)) };
+        let started = invocation(&call(&sandboxed, &attempt, &config)).unwrap();
+        let argv = started.argv.join(" ");
+        assert!(argv.contains(flags) && !argv.contains("--all") && !argv.contains("dangerously"), "{argv}");
+        let settings = started.files.iter().find(|(name, _)| *name == "settings.json");
+        assert_eq!(settings.is_some_and(|(_, text)| text.contains("\"enabled\":true")), host == Host::Claude);
+    }
 
     let codex = AgentConfig {
         permission_flags: Some(vec!["--sandbox".into(), "workspace-write".into()]),

@@ -116,6 +116,7 @@ fn collect(request: &JudgeRequest, attempt: &Attempt, end: &JudgeEnd) -> (CheckR
     let exit = if let JudgeEnd::Exit(exit) = end { Some(exit) } else { None };
     let report = agent::report(&EndedAttempt {
         agent: &request.agent,
+        votes: false,
         markers: &[],
         attempt,
         exit,
@@ -150,6 +151,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         iteration: request.iteration,
         prompt: &text,
         asks_for_result: false,
+        says_result: true,
         wants_vote: false,
         promises: &[],
         directory: &context.directory,
@@ -158,7 +160,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
     };
     let invoked = agent::invocation(&call).map_err(std::io::Error::other)?;
     invoked.prepare(&call, request.limit, request.grace, request.output_bytes, 0)?;
-    let mut supervisor = attempt.start(&request.program)?;
+    let mut supervisor = attempt.start_in(&request.program, &context.environment)?;
     // To inspect the attempt before its supervisor holds the lock would abandon it.
     while attempt.supervisor()?.is_none() {
         if supervisor.try_wait()?.is_some() {

@@ -13,6 +13,8 @@ fn here(directory: &Path) -> CheckContext {
         cancel: Cancel::default(),
         mark: None,
         judge: None,
+        environment: StageEnvironment::default(),
+        branches: None,
         evidence: directory.join("evidence.json"),
     }
 }

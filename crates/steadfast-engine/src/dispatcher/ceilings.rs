@@ -31,7 +31,9 @@ impl Dispatcher<'_, '_> {
     /// if a limit needs that.
     pub(super) fn note_details(&mut self, id: AttemptId, outcome: &Outcome) -> Result<(), DriveError> {
         let has_model_caps = self.engine.config.limits.caps.iter().any(|cap| matches!(cap.scope, CapScope::Model(..)));
-        let Some(AgentKind::Host(host)) = self.plan.stage(id.stage).map(|stage| stage.agent.kind.clone()) else {
+        let Some(AgentKind::Host(host)) =
+            self.plan.stage(id.stage).map(|stage| stage.agent_of(id.iteration).kind.clone())
+        else {
             return Ok(());
         };
         if !has_model_caps && self.most_of_plan().is_none() {
@@ -67,7 +69,9 @@ impl Dispatcher<'_, '_> {
     /// for the reset, as it does when the client refuses.
     pub(super) fn held_by_plan(&mut self, id: AttemptId) -> Option<Outcome> {
         let most = self.most_of_plan()?;
-        let Some(AgentKind::Host(host)) = self.plan.stage(id.stage).map(|stage| stage.agent.kind.clone()) else {
+        let Some(AgentKind::Host(host)) =
+            self.plan.stage(id.stage).map(|stage| stage.agent_of(id.iteration).kind.clone())
+        else {
             return None;
         };
         // What cannot be read is unknown, and stops nothing.

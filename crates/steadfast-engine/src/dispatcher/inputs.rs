@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use steadfast_model::run::inputs;
 use steadfast_model::run::template::Variables;
-use steadfast_model::run::{AttemptId, StagePlan};
+use steadfast_model::run::{AgentKind, AgentPlan, AttemptId, StagePlan};
 use steadfast_model::text;
 
-use super::Dispatcher;
+use super::{Dispatcher, merging};
 use crate::attempt::Attempt;
 use crate::observer::{KEPT_OUTPUT_BYTES, KeptOutput};
 use crate::worktree;
@@ -16,46 +17,62 @@ use crate::worktree;
 const OUTPUT_CHARS: usize = 100_000;
 const INPUT_CHARS: usize = 400_000;
 /// How many iterations of a stage are shown, the newest.
-const MOST_ITERATIONS: usize = 200;
+pub(super) const MOST_ITERATIONS: usize = 200;
 
 impl Dispatcher<'_, '_> {
-    pub(super) fn variables(&mut self, stage: &StagePlan, id: AttemptId, attempt: &Attempt) -> Variables {
+    /// The template of an iteration: the prompt of its stage, with the inputs and conflicts that it does not show.
+    pub(super) fn template(&self, stage: &StagePlan, id: AttemptId) -> String {
+        let initial = self.observers.prompt_values(&self.plan, &self.run, id).inputs;
+        let with_inputs = inputs::with_inputs_appended(&stage.prompt, self.plan.has_inputs(id.stage, &initial));
+        if stage.merge.is_some() { merging::with_conflicts(&with_inputs) } else { with_inputs.into_owned() }
+    }
+
+    pub(super) fn variables(
+        &mut self,
+        stage: &StagePlan,
+        id: AttemptId,
+        template: &str,
+        attempt: &Attempt,
+    ) -> Variables {
         let values = self.observers.prompt_values(&self.plan, &self.run, id);
         let shown = |path: Option<PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let index = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
-        let kept = self.outputs_before(stage, id.stage);
+        let shown_stages = self.plan.inputs_of(id.stage);
+        let kept = self.outputs_of_others(template, &shown_stages, id.stage);
         let named_inputs: BTreeMap<String, String> =
             kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, INPUT_CHARS))).collect();
-        let inputs = if id.stage <= 1 {
-            text::cut(values.inputs.trim_end(), INPUT_CHARS)
-        } else if stage.inputs.is_empty() {
-            let before = self.plan.stage(id.stage - 1).map(|before| before.name.clone());
-            chosen(before.as_slice(), &kept, stage.latest_inputs)
-        } else {
-            chosen(&stage.inputs, &kept, stage.latest_inputs)
-        };
+        let initial = Some(values.inputs.trim_end()).filter(|_| self.plan.shows_initial_inputs(id.stage));
+        let initial = text::cut(initial.unwrap_or_default(), INPUT_CHARS);
+        let inputs = joined(&initial, &chosen(&shown_stages, &kept, stage.latest_inputs));
+        let mut more = self.artifact_variables(template);
+        more.extend(stage.matrix_of(id.iteration).map(|(name, value)| (format!("MATRIX.{name}"), value.clone())));
+        let output = shown(Some(values.output.unwrap_or_else(|| attempt.own_output())));
         Variables {
+            output_path: stage.output_path.clone().unwrap_or_else(|| output.clone()),
+            output,
+            status: attempt.status().display().to_string(),
+            context_file: attempt.context().display().to_string(),
+            context: stage.context.clone(),
+            commands: stage.commands.clone(),
             session: self.plan.name.clone(),
             iteration: id.iteration,
             perspective: stage.perspectives.get(index).cloned().unwrap_or_default(),
-            output: shown(values.output),
             progress: shown(values.progress),
             inputs,
             named_inputs,
             item: stage.items.get(index).cloned().unwrap_or_default(),
             result: attempt.result().display().to_string(),
             objective: values.objective,
+            more,
         }
     }
 
-    /// The outputs of those earlier stages that the prompt asks for, by name.
-    fn outputs_before(&mut self, stage: &StagePlan, number: u32) -> BTreeMap<String, Outputs> {
+    /// The outputs of those other stages that a template asks for, by name; `shown` are those of `${INPUTS}`.
+    fn outputs_of_others(&mut self, template: &str, shown: &[String], number: u32) -> BTreeMap<String, Outputs> {
         let plan = self.plan.clone();
-        let mut inputs = BTreeMap::new();
-        let earlier = (1..number).zip(&plan.stages);
-        for (at, earlier) in
-            earlier.filter(|(at, earlier)| asks_for(&stage.prompt, &stage.inputs, &earlier.name, at + 1 == number))
-        {
+        let mut found = BTreeMap::new();
+        let others = (1..).zip(&plan.stages).filter(|(at, _)| *at != number);
+        for (at, earlier) in others.filter(|(_, other)| asks_for(template, shown, &other.name)) {
             let rows = match self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS) {
                 Ok(rows) => rows,
                 Err(error) => {
@@ -67,32 +84,63 @@ impl Dispatcher<'_, '_> {
             // Report the branch even when its agent printed nothing.
             let missing = KeptOutput { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 };
             let missing = || earlier.parallel.then(|| missing.clone());
+            let named = rows.last().and_then(|row| self.named_output(earlier, row.id)).and_then(KeptOutput::read);
+            let named = named.map(|output| (format!("{} {}", earlier.name, output.file.display()), output));
             let outputs = rows
                 .iter()
                 .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(missing)?)))
+                .chain(named)
                 .collect();
-            inputs.insert(earlier.name.clone(), Outputs { left_out, outputs });
+            found.insert(earlier.name.clone(), Outputs { left_out, outputs });
         }
-        inputs
+        found
     }
 
     /// The heading of an output among several; it names the branch of the iteration.
     fn heading(&self, stage: &StagePlan, id: AttemptId) -> String {
         let name = format!("{} {}", stage.name, id.iteration);
-        let kept = worktree::kept(&self.engine.home, &self.run_id, id, true).filter(|_| stage.parallel);
-        kept.map_or_else(|| name.clone(), |kept| format!("{name} (branch {})", kept.branch))
+        let agent = Some(stage.agent_of(id.iteration)).filter(|_| !stage.agents.is_empty()).map(named);
+        let kept = worktree::kept(&self.engine.home, &self.run_id, stage, id).filter(|_| stage.parallel);
+        let details: Vec<String> =
+            agent.into_iter().chain(kept.map(|kept| format!("branch {}", kept.branch))).collect();
+        if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
     }
 
     fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
-        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer());
+        let attempt = Attempt::at(&self.engine.home, &self.run_id, id);
+        let own = || KeptOutput::read(attempt.own_output()).or_else(|| KeptOutput::read(attempt.answer()));
         self.observers.output(&self.plan, &self.run, id).or_else(own)
+    }
+
+    /// The file that a stage names for its output, if an iteration left it.
+    pub(super) fn named_output(&self, stage: &StagePlan, id: AttemptId) -> Option<PathBuf> {
+        let path = stage.output_path.as_ref()?;
+        let directory = self.workplace(stage, id).inside().ok()?;
+        let file = fs_err::canonicalize(directory.join(path)).ok().filter(|file| file.is_file())?;
+        // A link of the agent's must not lead elsewhere.
+        file.starts_with(fs_err::canonicalize(directory).ok()?).then_some(file)
     }
 }
 
-/// Whether a prompt shows the outputs of an earlier stage; `inputs` are the stages that its own stage names.
-fn asks_for(prompt: &str, inputs: &[String], earlier: &str, is_last_before: bool) -> bool {
-    let is_input = if inputs.is_empty() { is_last_before } else { inputs.iter().any(|name| name == earlier) };
-    (is_input && prompt.contains("${INPUTS}")) || prompt.contains(&format!("${{INPUTS.{earlier}}}"))
+/// Whether a template shows the outputs of another stage; `shown` are those of `${INPUTS}`.
+fn asks_for(template: &str, shown: &[String], other: &str) -> bool {
+    let is_shown = shown.iter().any(|name| name == other) && template.contains("${INPUTS}");
+    is_shown || template.contains(&format!("${{INPUTS.{other}}}"))
+}
+
+/// Two texts, one after the other; either may be empty.
+fn joined(first: &str, second: &str) -> String {
+    let parts: Vec<&str> = [first, second].into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
+}
+
+/// An agent in a heading.
+fn named(agent: &AgentPlan) -> String {
+    let program = match &agent.kind {
+        AgentKind::Host(host) => host.to_string(),
+        AgentKind::Command(words) => text::headline(&words.join(" "), 60),
+    };
+    agent.model.iter().fold(program, |program, model| format!("{program} {model}"))
 }
 
 /// An output and its heading.
@@ -204,20 +252,20 @@ mod tests {
     #[test]
     fn only_outputs_that_a_prompt_asks_for_are_read() {
         let earlier = ["plan", "build", "test"];
-        for (prompt, inputs, expected) in [
-            ("Continue.", &[][..], &[][..]),
-            ("Continue.", &["plan"], &[]),
-            ("With ${INPUTS}", &[], &["test"]),
+        for (prompt, shown, expected) in [
+            ("Continue.", &["test"][..], &[][..]),
+            ("With ${INPUTS}", &["test"], &["test"]),
             ("With ${INPUTS}", &["plan", "build"], &["plan", "build"]),
-            ("With ${INPUTS.plan}", &[], &["plan"]),
+            ("With ${INPUTS}", &[], &[]),
+            ("With ${INPUTS.plan}", &["test"], &["plan"]),
             ("With ${INPUTS.plan} and ${INPUTS}", &["build"], &["plan", "build"]),
-            ("With ${INPUTS.planning}", &[], &[]),
+            ("With ${INPUTS.planning}", &["test"], &[]),
         ] {
-            let inputs: Vec<String> = inputs.iter().map(|name| (*name).to_owned()).collect();
-            let read: Vec<&str> =
-                earlier.into_iter().filter(|name| asks_for(prompt, &inputs, name, *name == "test")).collect();
-            assert_eq!(read, expected, "{prompt} {inputs:?}");
+            let shown: Vec<String> = shown.iter().map(|name| (*name).to_owned()).collect();
+            let read: Vec<&str> = earlier.into_iter().filter(|name| asks_for(prompt, &shown, name)).collect();
+            assert_eq!(read, expected, "{prompt} {shown:?}");
         }
+        assert_eq!((joined("", "b"), joined("a", ""), joined("a", "b")), ("b".into(), "a".into(), "a\n\nb".into()));
     }
 
     #[test]

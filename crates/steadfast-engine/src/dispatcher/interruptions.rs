@@ -13,6 +13,7 @@ impl Dispatcher<'_, '_> {
         if self.run.cut_short {
             return Ok(());
         }
+        self.take_answers()?;
         self.look_at_spending()?;
         let requested = self.stop_request()?.or_else(|| self.observers.stop_requested());
         requested.map_or(Ok(()), |stopping| self.apply(RunEvent::StopRequested(stopping)))

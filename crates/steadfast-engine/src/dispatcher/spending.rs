@@ -82,7 +82,7 @@ impl Dispatcher<'_, '_> {
 
     /// An attempt whose agent writes session files.
     fn readable(&self, id: AttemptId) -> Option<(Host, Attempt)> {
-        match self.plan.stage(id.stage)?.agent.kind {
+        match self.plan.stage(id.stage)?.agent_of(id.iteration).kind {
             AgentKind::Host(host) => Some((host, self.attempt(id))),
             AgentKind::Command(_) => None,
         }

@@ -2,26 +2,30 @@
 //! may take git minutes, and starts the supervisor, so that requests to stop and limits are seen meanwhile. The attempt
 //! is saved before: an engine that finds it not started abandons it, and a supervisor that comes late starts nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use steadfast_model::clock;
 use steadfast_model::run::{AttemptId, FailureKind, Outcome, StagePlan, machine, template};
-use steadfast_system::paths;
+use steadfast_system::{env_vars, paths};
 
+use super::context::ContextFile;
+use super::merging::Placeholders;
 use super::threads::AttemptThread;
 use super::{Dispatcher, cannot_start, without_agent};
 use crate::agent::{self, AgentCall};
+use crate::attempt;
+use crate::environment::StageEnvironment;
 use crate::process::Cancel;
-use crate::worktree::{Worktree, WorktreeError};
+use crate::worktree::{self, Worktree, WorktreeError};
 use crate::{crash, outage};
 
 /// Where an iteration works.
 pub(super) struct Workplace {
     project: PathBuf,
-    worktree: Option<Worktree>,
+    pub(super) worktree: Option<Worktree>,
     /// Two git processes at the same time fail on each other's locks.
     git: Arc<Mutex<()>>,
 }
@@ -32,6 +36,10 @@ impl Workplace {
         let Some(worktree) = &self.worktree else { return Ok(self.project.clone()) };
         let _one_at_a_time = self.git.lock();
         worktree.enter(cancel)
+    }
+
+    pub(super) fn project(&self) -> &Path {
+        &self.project
     }
 
     /// The directory that was worked in, whether or not it still exists.
@@ -52,6 +60,10 @@ impl Workplace {
 /// What an attempt is started with once its workplace exists.
 pub(super) struct Launch {
     prompt: String,
+    context: Option<ContextFile>,
+    /// What stands in the prompt for the conflicts of a merge.
+    placeholders: Option<Placeholders>,
+    environment: StageEnvironment,
     /// When the run's time is over.
     deadline: Option<Instant>,
     ordinal: u32,
@@ -59,16 +71,37 @@ pub(super) struct Launch {
 
 impl Dispatcher<'_, '_> {
     pub(super) fn workplace(&self, stage: &StagePlan, id: AttemptId) -> Workplace {
-        let of_part = |part: &str| Worktree::new(&self.engine.home, &self.project, &self.run_id, &self.plan.name, part);
-        let of_iteration = || of_part(&format!("{}-{}", id.stage, id.iteration));
-        let worktree = match (stage.parallel, self.in_worktree) {
-            // The work of earlier stages is in the worktree of the run, not in the project.
-            (true, true) => Some(of_iteration().starting_from(of_part("run"))),
-            (true, false) => Some(of_iteration()),
-            (false, true) => Some(of_part("run")),
-            (false, false) => None,
+        let shared = self.shared_workplace(stage);
+        if !stage.parallel {
+            return shared;
+        }
+        let own = self.worktree(&worktree::part_of(stage, id));
+        // The work of earlier stages is in the worktree of the lane or run, not in the project.
+        let own = match shared.worktree.clone() {
+            Some(from) => own.starting_from(from),
+            None => own,
+        };
+        Workplace { worktree: Some(own), ..shared }
+    }
+
+    /// Where a stage works, or where its parallel iterations start from.
+    pub(super) fn shared_workplace(&self, stage: &StagePlan) -> Workplace {
+        let of_run = self.in_worktree.then(|| self.worktree(worktree::OF_RUN));
+        let of_lane = stage.lane.as_ref().map(|lane| self.worktree(&worktree::part_of_lane(lane)));
+        let worktree = match (of_lane, of_run) {
+            (Some(lane), Some(run)) => Some(lane.starting_from(run)),
+            (lane, run) => lane.or(run),
         };
         Workplace { project: self.project.clone(), worktree, git: self.git.clone() }
+    }
+
+    fn worktree(&self, part: &str) -> Worktree {
+        Worktree::new(&self.engine.home, &self.project, &self.run_id, &self.plan.name, part)
+    }
+
+    /// The environment of a stage's agents and checks.
+    pub(super) fn environment(stage: &StagePlan, iteration: u32) -> Result<StageEnvironment, String> {
+        StageEnvironment::of(stage, iteration, env_vars::all()).map_err(|error| error.to_string())
     }
 
     pub(super) fn try_start(&mut self, id: AttemptId) -> Result<(), String> {
@@ -79,8 +112,11 @@ impl Dispatcher<'_, '_> {
         if attempt.supervisor().map_err(|error| error.to_string())?.is_none() {
             self.observers.starting(&plan, &self.run, id)?;
         }
-        let variables = self.variables(stage, id, &attempt);
-        let rendered = template::render(&stage.prompt, &variables);
+        let environment = Self::environment(stage, id.iteration)?;
+        let template = self.template(stage, id);
+        let mut variables = self.variables(stage, id, &template, &attempt);
+        let placeholders = stage.merge.is_some().then(|| Placeholders::new(&mut variables));
+        let rendered = template::render(&template, &variables);
         if !rendered.unknown.is_empty() {
             self.observers.note(&format!("stage {}: unknown variables: {}", stage.name, rendered.unknown.join(", ")));
         }
@@ -91,7 +127,10 @@ impl Dispatcher<'_, '_> {
         let left = machine::attempt_time_left(&plan, &self.run, id.stage, clock::now())
             .and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
-            prompt: rendered.text,
+            prompt: self.with_notes(rendered.text, id)?,
+            context: self.context_file(stage, id, &attempt, &variables),
+            placeholders,
+            environment,
             deadline: left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left))),
             ordinal: crash::ordinal(attempt.directory()),
         };
@@ -102,42 +141,53 @@ impl Dispatcher<'_, '_> {
 
 impl AttemptThread {
     /// Starts the supervisor of the attempt; otherwise returns the outcome.
-    pub(super) fn start(&self, launch: &Launch) -> Result<Child, Box<Outcome>> {
+    pub(super) fn start(&self, launch: Launch) -> Result<Child, Box<Outcome>> {
         let failed = |error: std::io::Error| Box::new(cannot_start(format!("cannot start the attempt: {error}")));
         let directory = match self.workplace.enter(&self.stopping) {
             Ok(directory) if !self.stopping.is_cancelled() => directory,
             Ok(_) | Err(WorktreeError::Ending) => {
-                return Err(Box::new(without_agent(FailureKind::Stopped, "stopped before it started".to_owned())));
+                return Err(stopped());
             }
             Err(error) => return Err(Box::new(cannot_start(error.to_string()))),
         };
         self.save_tree_before(&directory);
+        let prompt = self.merge(&directory, &launch.prompt, launch.placeholders.as_ref())?;
+        if self.stopping.is_cancelled() {
+            return Err(stopped());
+        }
         let promises: Vec<String> = self.stage.completion.promises().map(str::to_owned).collect();
         let call = AgentCall {
-            agent: &self.stage.agent,
+            agent: self.stage.agent_of(self.id.iteration),
             run: &self.run,
             stage: &self.stage.name,
             iteration: self.id.iteration,
-            prompt: &launch.prompt,
+            prompt: &prompt,
             asks_for_result: true,
-            wants_vote: self.stage.completion.needs_vote() && self.stage.judge.is_none(),
+            says_result: agent::says_result(&self.stage.prompt),
+            wants_vote: self.stage.completion.needs_vote(),
             promises: &promises,
             directory: &directory,
             attempt: &self.attempt,
             config: &self.engine.config.agents,
         };
-        let invoked = agent::invocation(&call).map_err(|error| Box::new(cannot_start(error.to_string())))?;
+        let mut invoked = agent::invocation(&call).map_err(|error| Box::new(cannot_start(error.to_string())))?;
+        let context = launch.context.map(|context| context.text_for(self.workplace.project(), &directory));
+        invoked.files.extend(context.map(|text| (attempt::CONTEXT, text)));
         let left = launch.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.unwrap_or(Duration::MAX).min(limit_of(&self.stage));
         let output_bytes = self.engine.config.runs.output_bytes();
         let prepare = || invoked.prepare(&call, limit, self.engine.grace, output_bytes, launch.ordinal);
         self.wait_for_room(prepare).map_err(failed)?;
         crash::point(crash::Point::Prepared);
-        let start = || self.attempt.start(&self.engine.program);
+        let start = || self.attempt.start_in(&self.engine.program, &launch.environment);
         let supervisor = self.wait_for_room(start).map_err(failed)?;
         crash::point(crash::Point::Started);
         Ok(supervisor)
     }
+}
+
+fn stopped() -> Box<Outcome> {
+    Box::new(without_agent(FailureKind::Stopped, "stopped before it started".to_owned()))
 }
 
 /// The time limit of an attempt; 0 means none.

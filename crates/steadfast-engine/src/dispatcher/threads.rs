@@ -7,8 +7,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, StagePlan};
+use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, RunKind, StagePlan};
 
+use super::merging::Merging;
 use super::starting::{Launch, Workplace, limit_of};
 use super::{Dispatcher, DriveError, Engine, EngineMessage, WaitedAttempt, cannot_start, leaving};
 use crate::agent::{self, EndedAttempt};
@@ -36,6 +37,7 @@ impl Dispatcher<'_, '_> {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return };
         let attempt = self.attempt(id);
+        let merging = self.merging(stage, id);
         let overdue = Cancel::default();
         self.waited.insert(id, WaitedAttempt { attempt: attempt.clone(), deadline: None, overdue: overdue.clone() });
         if launch.is_none() {
@@ -47,6 +49,9 @@ impl Dispatcher<'_, '_> {
             stage: stage.clone(),
             folder: self.folder.clone(),
             attempt,
+            project: self.project.clone(),
+            kind: plan.kind,
+            merging,
             workplace: self.workplace(stage, id),
             progress: self.observers.prompt_values(&plan, &self.run, id).progress,
             since: if launch.is_some() { clock::now() } else { self.run.started_at_ms },
@@ -58,7 +63,7 @@ impl Dispatcher<'_, '_> {
         };
         let spawned = std::thread::Builder::new().spawn(move || {
             let work = || {
-                let started = launch.map(|launch| thread.start(&launch)).transpose();
+                let started = launch.map(|launch| thread.start(launch)).transpose();
                 started.map_or_else(|outcome| *outcome, |supervisor| thread.outcome(supervisor))
             };
             let outcome = Box::new(leaving::outcome_of(&thread.attempt, thread.engine.grace, work));
@@ -114,7 +119,8 @@ impl Dispatcher<'_, '_> {
     pub(super) fn check(&mut self, id: AttemptId, wanted: Vec<Check>) -> Result<(), DriveError> {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return Ok(()) };
-        let workplace = self.workplace(stage, id);
+        let (workplace, branches) = (self.workplace(stage, id), self.branches_to_merge(stage));
+        let environment = Self::environment(stage, id.iteration);
         let judge = match &stage.judge {
             Some(agent) if wanted.contains(&Check::Judge) => Some(self.judge(stage, agent, id)?),
             _ => None,
@@ -126,17 +132,22 @@ impl Dispatcher<'_, '_> {
         self.threads.push(std::thread::spawn(move || {
             // A killed engine may have left the same check running.
             checks::end_commands(&attempt, grace);
-            let facts = match workplace.enter(&cancel) {
-                Ok(directory) => {
+            let entered = environment.map_err(|why| (why.clone(), why)).and_then(|environment| {
+                let entered = workplace.enter(&cancel).map(|directory| (directory, environment));
+                entered.map_err(|error| {
+                    (format!("cannot enter the worktree: {error}"), format!("{error} ({})", error.hint()))
+                })
+            });
+            let facts = match entered {
+                Ok((directory, environment)) => {
                     let (mark, evidence) = (Some(checks::mark_of(&attempt)), attempt.evidence());
-                    let context = CheckContext { directory, limit, cancel, mark, judge, evidence };
+                    let context =
+                        CheckContext { directory, limit, cancel, mark, judge, environment, branches, evidence };
                     wanted.iter().map(|check| checks::carry_out(check, &context)).collect()
                 }
-                // The result in another directory would be wrong for this one.
-                Err(error) => {
-                    let why = format!("cannot enter the worktree: {error}");
-                    let _ =
-                        sender.send(EngineMessage::Note(format!("cannot check the rule: {error} ({})", error.hint())));
+                // The result in another directory or environment would be wrong for this one.
+                Err((why, note)) => {
+                    let _ = sender.send(EngineMessage::Note(format!("cannot check the rule: {note}")));
                     wanted.iter().map(|check| checks::checked(check, None, &why)).collect()
                 }
             };
@@ -178,6 +189,9 @@ pub(super) struct AttemptThread {
     pub(super) stage: StagePlan,
     pub(super) attempt: Attempt,
     pub(super) workplace: Workplace,
+    pub(super) project: PathBuf,
+    pub(super) kind: RunKind,
+    pub(super) merging: Option<Merging>,
     progress: Option<PathBuf>,
     /// It did not start before.
     since: Millis,
@@ -227,7 +241,8 @@ impl AttemptThread {
         let (progress, before) = (self.progress.as_deref(), before.as_deref());
         let tree = directory.as_deref().map(|directory| ProgressTree { directory, progress, before });
         let report = agent::report(&EndedAttempt {
-            agent: &self.stage.agent,
+            agent: self.stage.agent_of(self.id.iteration),
+            votes: self.stage.completion.needs_vote(),
             markers: &self.stage.output_parse,
             attempt: &self.attempt,
             exit: exit.as_ref(),
@@ -243,7 +258,8 @@ impl AttemptThread {
         if let Err(error) = self.wait_for_room(keep) {
             self.log(&format!("cannot keep the answer: {error}"));
         }
-        if let Outcome::Succeeded(_) = &report.outcome {
+        let outcome = self.with_artifacts(self.with_merge(report.outcome));
+        if let Outcome::Succeeded(_) = &outcome {
             let message = format!("{}: {} iteration {}", self.run, self.stage.name, self.id.iteration);
             match self.workplace.keep(&message, self.stage.parallel) {
                 Ok(notes) => {
@@ -258,7 +274,7 @@ impl AttemptThread {
                 }
             }
         }
-        report.outcome
+        outcome
     }
 
     /// Saves the fingerprint of the tree before the first attempt of a stage, once.
@@ -278,7 +294,7 @@ impl AttemptThread {
         outage::wait_for_room(|| self.stopping.is_cancelled(), |message| self.note(message.to_owned()), work)
     }
 
-    fn note(&self, message: String) {
+    pub(super) fn note(&self, message: String) {
         self.send(EngineMessage::Note(message));
     }
 
@@ -287,7 +303,7 @@ impl AttemptThread {
         let _ = self.sender.send(message);
     }
 
-    fn log(&self, message: &str) {
+    pub(super) fn log(&self, message: &str) {
         self.folder.log(&format!("{}: {message}", self.attempt.directory().display()));
     }
 }

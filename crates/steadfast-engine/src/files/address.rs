@@ -28,13 +28,32 @@ const MAX_BYTES: u64 = 4_096;
 #[derive(Debug)]
 pub struct Address {
     path: PathBuf,
-    _file: File,
+    file: File,
+    run_id: String,
+}
+
+impl Address {
+    /// Takes the name again if the lock file was removed, as `git clean` does. Errors are left to the next call.
+    pub(crate) fn keep(&mut self) {
+        if lock::is_at(&self.file, &self.path).unwrap_or(true) {
+            return;
+        }
+        let Ok(file) = lock::open(&self.path) else { return };
+        if lock::try_lock(&file).unwrap_or(false) && lock::is_at(&file, &self.path).unwrap_or(false) {
+            // The content only names the holder.
+            let _ = name_holder(&file, &self.run_id);
+            self.file = file;
+        }
+    }
 }
 
 impl Drop for Address {
     fn drop(&mut self) {
-        // Removed while still locked: a process that has it open sees that it is gone and opens a new one.
-        let _ = fs_err::remove_file(&self.path);
+        // The file may be another holder's, after ours was removed.
+        if lock::is_at(&self.file, &self.path).unwrap_or(false) {
+            // Removed while still locked: a process that has it open sees that it is gone and opens a new one.
+            let _ = fs_err::remove_file(&self.path);
+        }
     }
 }
 
@@ -51,16 +70,14 @@ pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<R
     let path = ProjectPlace::of(project)?.file_to_write(&[CLAUDE, &file(kind, name)])?;
     let deadline = Instant::now() + WAIT;
     loop {
-        let mut lock = lock::open(&path)?;
-        if lock::try_lock(&lock)? {
-            if is_at(&lock, &path)? {
-                lock.set_len(0)?;
-                let own = Holder { pid: Some(std::process::id().into()), run_id: Some(run_id.to_owned()) };
-                lock.write_all(format!("{}\n", json!(own)).as_bytes())?;
-                return Ok(Ok(Address { path, _file: lock }));
+        let file = lock::open(&path)?;
+        if lock::try_lock(&file)? {
+            if lock::is_at(&file, &path)? {
+                name_holder(&file, run_id)?;
+                return Ok(Ok(Address { path, file, run_id: run_id.to_owned() }));
             }
         } else if Instant::now() > deadline {
-            return Ok(Err(read(lock)));
+            return Ok(Err(read(file)));
         } else {
             std::thread::sleep(PAUSE);
         }
@@ -78,8 +95,8 @@ pub fn holder(project: &Path, kind: RunKind, name: &str) -> Result<Option<Holder
 pub(super) fn sweep(place: &ProjectPlace) -> Result<(), FilesError> {
     for path in files_named(&place.directory(&[CLAUDE])?, [PREFIX, SUFFIX]) {
         // Best effort: a leftover does no harm.
-        let Ok(Some(lock)) = open_existing(&path) else { continue };
-        if lock::try_lock(&lock).unwrap_or(false) && is_at(&lock, &path).unwrap_or(false) {
+        let Ok(Some(file)) = open_existing(&path) else { continue };
+        if lock::try_lock(&file).unwrap_or(false) && lock::is_at(&file, &path).unwrap_or(false) {
             let _ = fs_err::remove_file(path);
         }
     }
@@ -94,12 +111,10 @@ fn open_existing(path: &Path) -> Result<Option<File>, FilesError> {
     Ok(durable::if_exists(bounded::open(path))?.map(|file| file.into_parts().0))
 }
 
-/// Whether a path still leads to an open file.
-fn is_at(file: &File, path: &Path) -> Result<bool, FilesError> {
-    use std::os::unix::fs::MetadataExt as _;
-    let of = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
-    let there = std::fs::symlink_metadata(path).ok();
-    Ok(there.as_ref().map(of) == Some(of(&file.metadata()?)))
+fn name_holder(mut file: &File, run_id: &str) -> std::io::Result<()> {
+    let own = Holder { pid: Some(std::process::id().into()), run_id: Some(run_id.to_owned()) };
+    file.set_len(0)?;
+    file.write_all(format!("{}\n", json!(own)).as_bytes())
 }
 
 fn read(file: File) -> Holder {
@@ -132,6 +147,12 @@ mod tests {
         assert_eq!(holder(project.path(), RunKind::Loop, "killed").unwrap(), None);
         sweep(&place).unwrap();
         assert!(!left.exists() && look(RunKind::Loop).is_some());
+        // `git clean` removes the file of a live engine.
+        let mut first = first;
+        fs_err::remove_file(place.file(&[CLAUDE, ".steadfast-loop-one.lock"]).unwrap()).unwrap();
+        assert_eq!(look(RunKind::Loop), None);
+        first.keep();
+        assert_eq!(look(RunKind::Loop).unwrap().run_id.as_deref(), Some("run-1"));
         drop((first, other));
         assert_eq!(look(RunKind::Loop), None);
         assert_eq!(fs_err::read_dir(project.path().join(".claude")).unwrap().count(), 0);

@@ -38,10 +38,17 @@ pub(super) struct Lock {
 impl Lock {
     pub(super) fn take(place: &ProjectPlace) -> Result<Self, FilesError> {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
-        let file =
-            fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?.into_parts().0;
-        let is_held = lock::lock_within(&file, LOCK_PATIENCE, || false)?;
-        if is_held { Ok(Self { file }) } else { Err(FilesError::Busy { path }) }
+        loop {
+            let options = fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path);
+            let file = options?.into_parts().0;
+            if !lock::lock_within(&file, LOCK_PATIENCE, || false)? {
+                return Err(FilesError::Busy { path });
+            }
+            // `git clean` may have removed the file while this process waited for it.
+            if lock::is_at(&file, &path)? {
+                return Ok(Self { file });
+            }
+        }
     }
 
     /// Records that the registry was missing or broken, see [`registry_epoch`].
@@ -167,6 +174,12 @@ impl Document {
         Ok(true)
     }
 
+    /// Whether the file is not the one that this process read or wrote last.
+    pub(super) fn is_touched(&self, place: &ProjectPlace) -> bool {
+        let found = self.path(place).and_then(|path| Ok(Stamp::at(&path)?));
+        found.map_or(true, |stamp| stamp.is_none() || stamp != self.stamp)
+    }
+
     /// Reads the file without the lock; `None` if it is missing, or broken at the moment.
     pub(super) fn peek(&mut self, place: &ProjectPlace) -> Result<Option<&Value>, FilesError> {
         let path = self.path(place)?;
@@ -256,7 +269,11 @@ pub(super) fn replace(path: &Path, text: &[u8]) -> Result<(), FilesError> {
 
 /// Creates a file with its content unless it exists.
 pub(super) fn create(path: &Path, text: &[u8]) -> Result<(), FilesError> {
-    if path.exists() { Ok(()) } else { replace(path, text) }
+    // An agent may create it at the same moment, which `exchange` notices.
+    if !path.exists() {
+        exchange::replace(path, text, None)?;
+    }
+    Ok(())
 }
 
 /// Removes temporary files that a killed process left. The lock makes sure that none of them is in use.

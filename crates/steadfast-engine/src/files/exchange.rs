@@ -32,7 +32,7 @@ impl Stamp {
     }
 
     /// Of the file at a path; a link is not followed.
-    fn at(path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn at(path: &Path) -> io::Result<Option<Self>> {
         Ok(durable::if_exists(fs_err::symlink_metadata(path))?.as_ref().map(Self::of))
     }
 }

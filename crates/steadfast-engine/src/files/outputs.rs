@@ -1,6 +1,7 @@
 //! Files that agents read and write: progress, outputs of stages, and the copy of a pipeline's definition. Of a progress
 //! file only the head is ours, written once; from then on the file belongs to the agents.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use steadfast_model::run::{Plan, Rule, Run, RunKind, StagePlan};
@@ -8,6 +9,7 @@ use steadfast_system::bounded;
 
 use super::document::{CLAUDE, Lock, create, replace, sweep};
 use super::place::ProjectPlace;
+use super::restored::restored;
 use super::{FilesError, PIPELINES, PublicFiles};
 use crate::durable;
 
@@ -33,6 +35,11 @@ impl OutputOf<'_> {
         Ok(output_name(several, self.iteration))
     }
 
+    /// As the state lists it while it is owed.
+    pub(crate) fn public_name(&self) -> Result<String, FilesError> {
+        Ok(self.parts(&self.name()?)?.get(3..).unwrap_or_default().join("/"))
+    }
+
     /// The path of a file in the stage's folder.
     fn parts(&self, file: &str) -> Result<Vec<String>, FilesError> {
         Ok(in_stage(self.plan, self.stage, stage_plan(self.plan, self.stage)?, file))
@@ -47,6 +54,11 @@ impl OutputOf<'_> {
 }
 
 impl PublicFiles {
+    /// Creates files that are missing, of a run whose files were removed or put back.
+    pub(crate) fn repair(&self, plan: &Plan, definition: Option<&str>) -> Result<(), FilesError> {
+        self.prepare(plan, definition, &Lock::take(&self.place)?)
+    }
+
     /// Creates the files that are missing.
     pub(super) fn prepare(&self, plan: &Plan, definition: Option<&str>, lock: &Lock) -> Result<(), FilesError> {
         if plan.kind == RunKind::Pipeline {
@@ -61,13 +73,14 @@ impl PublicFiles {
             if let Some(directory) = self.progress_file(plan, stage)?.parent() {
                 sweep(directory, lock);
             }
-            self.ensure_progress(plan, stage)?;
+            self.ensure_progress(plan, stage, None)?;
         }
         Ok(())
     }
 
-    /// Creates a missing progress file before an agent starts that reads it.
-    pub(crate) fn ensure_progress(&self, plan: &Plan, stage: u32) -> Result<(), FilesError> {
+    /// Creates a missing progress file before an agent starts that reads it: with the notes that were kept of it, or
+    /// with its head.
+    pub(crate) fn ensure_progress(&self, plan: &Plan, stage: u32, kept: Option<&[u8]>) -> Result<(), FilesError> {
         let planned = stage_plan(plan, stage)?;
         let title = match plan.kind {
             RunKind::Loop => plan.name.clone(),
@@ -77,7 +90,8 @@ impl PublicFiles {
             "# Progress: {title}\n\nVerify: {}\n\n## Codebase Patterns\n(Patterns discovered during implementation)\n\n---\n",
             verify_line(planned)
         );
-        create(&self.place.file_to_write(&progress_parts(plan, stage, planned))?, head.as_bytes())
+        let path = self.place.file_to_write(&progress_parts(plan, stage, planned))?;
+        create(&path, kept.unwrap_or(head.as_bytes()))
     }
 
     /// The progress file of a loop, or of a pipeline's stage (from 1).
@@ -102,9 +116,19 @@ impl PublicFiles {
         Ok(())
     }
 
+    /// The outputs of this run that git replaced by those of a commit.
+    pub(crate) fn restored_outputs(&self) -> BTreeSet<PathBuf> {
+        let folder = self.place.directory(&[CLAUDE, PIPELINES, &self.name]);
+        folder.map(|folder| restored(self.place.root(), &folder)).unwrap_or_default()
+    }
+
+    pub(crate) fn set_owed_outputs(&mut self, names: Vec<String>) {
+        self.owed_outputs = names;
+    }
+
     /// Saves the output of a committed iteration. A file that the agent wrote itself wins over `text`. Of several
     /// iterations, `output.md` is a copy of the last. Returns the file, or `None` for a loop.
-    pub fn save_output(&self, of: OutputOf<'_>, text: &str) -> Result<Option<PathBuf>, FilesError> {
+    pub fn save_output(&self, of: OutputOf<'_>, text: &[u8]) -> Result<Option<PathBuf>, FilesError> {
         if of.plan.kind == RunKind::Loop {
             return Ok(None);
         }
@@ -115,7 +139,7 @@ impl PublicFiles {
         if !is_there(&path) {
             match of.single_output(&self.place)?.filter(|single| *single != path && is_there(single)) {
                 Some(single) => replace(&path, &bounded::whole(&single, MAX_COPIED)?)?,
-                None => replace(&path, text.as_bytes())?,
+                None => replace(&path, text)?,
             }
         }
         if last != path && !has_later(&path, of.iteration) {

@@ -11,8 +11,8 @@ use steadfast_store::Db;
 use super::document::{self, CLAUDE, Edit, Found, Lock};
 use super::{FileView, FilesError, PIPELINES, PublicFiles, address, registry, state};
 
-/// A list of runs that ended, for scripts that wait for it. They may remove it once they have read it; a removed entry is
-/// not written again.
+/// A list of runs that ended, each with its last end, for scripts that wait for it. They may remove it once they have
+/// read it; a removed entry is written again only if the run ends again.
 pub(super) const COMPLETIONS: &str = "loop-completions.json";
 /// The field that lists the files that could not be written; absent if there are none.
 const OWED: &str = "unpublished";
@@ -22,7 +22,8 @@ const OWED: &str = "unpublished";
 pub(super) struct Shown {
     pub(super) run_id: Option<String>,
     pub(super) ended: bool,
-    completed_at: Value,
+    /// Status, reason and time of the end.
+    end: [Value; 3],
     pub(super) owed: Vec<String>,
 }
 
@@ -33,7 +34,7 @@ impl Shown {
         Self {
             run_id: text("run_id").map(str::to_owned),
             ended: text("status").is_some_and(|status| status != "running"),
-            completed_at: state.get("completed_at").cloned().unwrap_or_default(),
+            end: ["status", "reason", "completed_at"].map(|name| state.get(name).cloned().unwrap_or_default()),
             owed: owed.filter_map(|file| file.as_str().map(str::to_owned)).collect(),
         }
     }
@@ -44,8 +45,9 @@ impl Shown {
 
     /// Whether it shows this end, which means that the completions log had it.
     pub(super) fn is_end_of(&self, view: &FileView<'_>) -> bool {
-        let completed_at = view.run.completed_at_ms.map(clock::to_rfc3339);
-        self.ended && self.run_id.as_deref() == Some(view.run_id) && self.completed_at == json!(completed_at)
+        let run = view.run;
+        let end = [json!(run.status.to_string()), json!(run.reason), json!(run.completed_at_ms.map(clock::to_rfc3339))];
+        self.ended && self.run_id.as_deref() == Some(view.run_id) && self.end == end
     }
 }
 
@@ -75,13 +77,13 @@ impl PublicFiles {
     pub fn publish(&mut self, view: &FileView<'_>, db: Db<'_>) -> Result<Vec<String>, FilesError> {
         let lock = Lock::take(&self.place)?;
         let mut warnings = Vec::new();
-        let mut owed = Vec::new();
+        let mut owed = self.owed_outputs.clone();
         let mut first_error = None;
         let shown = self.state.peek(&self.place).map(|state| state.map(Shown::of));
         let shown = shown.unwrap_or_default().filter(|shown| shown.run_id.as_deref() == Some(view.run_id));
         let shown = shown.unwrap_or_default();
         if let Err(error) = self.publish_entry(view, &shown, &lock, &mut warnings) {
-            owed.push(registry::FILE);
+            owed.push(registry::FILE.to_owned());
             first_error.get_or_insert(error);
         }
         let is_logged = shown.is_end_of(view) && !shown.owes(COMPLETIONS);
@@ -89,7 +91,7 @@ impl PublicFiles {
             && !is_logged
             && let Err(error) = self.publish_end(view, &lock, &mut warnings)
         {
-            owed.push(COMPLETIONS);
+            owed.push(COMPLETIONS.to_owned());
             first_error.get_or_insert(error);
         }
         if let Err(error) = self.publish_state(view, db, &owed, &lock, &mut warnings) {
@@ -102,7 +104,7 @@ impl PublicFiles {
         &mut self,
         view: &FileView<'_>,
         db: Db<'_>,
-        owed: &[&str],
+        owed: &[String],
         lock: &Lock,
         warnings: &mut Vec<String>,
     ) -> Result<(), FilesError> {
@@ -110,6 +112,7 @@ impl PublicFiles {
         self.state.update(&self.place, lock, |found| {
             let mut state = match found {
                 Found::Value(state) if state.get("run_id").and_then(Value::as_str) == Some(view.run_id) => state,
+                Found::Value(_) if self.has_begun => json!({}),
                 Found::Value(earlier) => {
                     let aside = match self.kind {
                         // The store has an earlier loop of ours; another tool's state exists only here.
@@ -128,23 +131,31 @@ impl PublicFiles {
             let updated = state::update(&mut state, view, db)?;
             let changed = set_owed(&mut state, owed) | updated;
             Ok((Edit::write_if(changed, state), ()))
-        })
+        })?;
+        self.has_begun = true;
+        Ok(())
     }
 
     fn publish_end(&mut self, view: &FileView<'_>, lock: &Lock, warnings: &mut Vec<String>) -> Result<(), FilesError> {
         self.completions.update(&self.place, lock, |found| {
             let mut list = found.value_or(json!([]), warnings);
-            let end = end_of(view);
-            let is_same =
-                |entry: &Value| ["run_id", "completed_at"].iter().all(|name| entry.get(name) == end.get(name));
-            let entries = list.as_array_mut().filter(|entries| !entries.iter().rev().any(is_same));
-            let changed = entries.map(|entries| entries.push(end)).is_some();
+            let changed = list.as_array_mut().is_some_and(|entries| write_end(entries, end_of(view)));
             Ok((Edit::write_if(changed, list), ()))
         })
     }
 }
 
-fn set_owed(state: &mut Value, owed: &[&str]) -> bool {
+/// Writes the end of a run in the place of its earlier end; returns whether that changed anything.
+fn write_end(entries: &mut Vec<Value>, end: Value) -> bool {
+    let Some(found) = entries.iter_mut().rev().find(|entry| entry.get("run_id") == end.get("run_id")) else {
+        entries.push(end);
+        return true;
+    };
+    let (Some(found), Value::Object(end)) = (found.as_object_mut(), end) else { return false };
+    end.into_iter().fold(false, |changed, (name, value)| document::set(found, &name, value) | changed)
+}
+
+fn set_owed(state: &mut Value, owed: &[String]) -> bool {
     let Some(state) = state.as_object_mut() else { return false };
     if owed.is_empty() { state.shift_remove(OWED).is_some() } else { document::set(state, OWED, json!(owed)) }
 }

@@ -2,7 +2,7 @@
 //! remove entries by hand, with `jq` or an editor; `listing.rs` compares the file with what was written last.
 
 use serde_json::{Map, Value, json};
-use steadfast_model::clock;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{RunKind, RunStatus};
 
 use super::FileView;
@@ -29,6 +29,18 @@ pub struct RegistryEntry {
     pub pid: Option<i64>,
     /// Set on entries that Steadfast wrote.
     pub run_id: Option<String>,
+    /// The entry as it is.
+    pub(super) entry: Value,
+}
+
+impl RegistryEntry {
+    /// Whether a person marked the entry of a running run as killed since it started. `pid` is its last engine, if it is
+    /// known.
+    pub fn is_marked_killed(&self, run_id: &str, pid: Option<i64>, since_ms: Millis) -> bool {
+        // An entry that names no process shows an end, whichever process was the last.
+        let own = Own { run_id: run_id.to_owned(), pid: pid.or(self.pid).or(Some(0)), since_ms };
+        self.run_id.as_deref() == Some(run_id) && mark(&self.entry, &own) == Mark::Valid
+    }
 }
 
 pub(super) fn document() -> Document {
@@ -69,12 +81,14 @@ fn sessions_of(registry: &mut Value) -> Option<&mut Map<String, Value>> {
     object(registry.as_object_mut()?.entry(SESSIONS).or_insert_with(|| json!({})))
 }
 
-/// Inserts an entry unless the key exists; returns whether that changed anything.
-pub(super) fn put_back(registry: &mut Value, key: &str, entry: &Value) -> bool {
+/// Inserts an entry unless the key has one of this run; returns whether that changed anything.
+pub(super) fn put_back(registry: &mut Value, key: &str, entry: &Value, own: &Own) -> bool {
     let Some(sessions) = sessions_of(registry) else { return false };
-    let is_missing = !sessions.contains_key(key);
-    sessions.entry(key).or_insert_with(|| entry.clone());
-    is_missing
+    let is_there = sessions.get(key).is_some_and(|there| !is_stale(there, own));
+    if !is_there {
+        sessions.insert(key.to_owned(), entry.clone());
+    }
+    !is_there
 }
 
 fn set_facts(entry: &mut Map<String, Value>, view: &FileView<'_>, project: &str, marked: bool) -> bool {
@@ -126,10 +140,54 @@ fn read_entry(key: &str, entry: &Value) -> RegistryEntry {
         max_iterations: entry.get("max_iterations").and_then(Value::as_u64),
         pid: entry.get("pid").and_then(Value::as_i64),
         run_id: text("run_id"),
+        entry: entry.clone(),
     }
 }
 
-/// Whether an entry says that its run was killed.
-pub(super) fn is_marked_killed(registry: &Value, key: &str) -> bool {
-    entry(registry, key).and_then(|own| own.get("status")).and_then(Value::as_str) == Some("killed")
+/// Which run an entry must be about for a mark by hand to count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Own {
+    pub(super) run_id: String,
+    /// The engine, as the entry names it.
+    pub(super) pid: Option<i64>,
+    /// When the run was started or resumed.
+    pub(super) since_ms: Millis,
+}
+
+/// Whether an entry is about another run, or about this one before its engine started: git put it back. An entry
+/// without a run's id was written by hand.
+pub(super) fn is_stale(entry: &Value, own: &Own) -> bool {
+    let of_other = entry.get("run_id").and_then(Value::as_str).is_some_and(|run_id| {
+        // The entry of a run that ended has `null`.
+        run_id != own.run_id || entry.get("pid").is_some_and(|pid| pid.as_i64() != own.pid)
+    });
+    // Times in the files have whole seconds.
+    let since_ms = own.since_ms - own.since_ms.rem_euclid(1_000);
+    of_other || (is_killed(entry) && killed_at(entry).is_some_and(|killed_at| killed_at < since_ms))
+}
+
+fn is_killed(entry: &Value) -> bool {
+    entry.get("status").and_then(Value::as_str) == Some("killed")
+}
+
+fn killed_at(entry: &Value) -> Option<Millis> {
+    entry.get("killed_at").and_then(Value::as_str).and_then(clock::parse_rfc3339)
+}
+
+/// A `killed` that a person wrote into the entry of a running run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// There is none, or it is about an earlier time.
+    Absent,
+    /// Nothing in the entry says which run or time it is about.
+    Undated,
+    Valid,
+}
+
+pub(super) fn mark(entry: &Value, own: &Own) -> Mark {
+    if !is_killed(entry) || is_stale(entry, own) {
+        return Mark::Absent;
+    }
+    let is_dated = killed_at(entry).is_some() || entry.get("run_id").is_some_and(Value::is_string);
+    if is_dated { Mark::Valid } else { Mark::Undated }
 }

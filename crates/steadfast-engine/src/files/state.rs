@@ -14,9 +14,24 @@ use super::{FileView, FilesError, usd};
 
 /// Longer texts of agents are cut; the store has the whole text.
 const MAX_TEXT: usize = 2_000;
+const ENDED_BY: &str = "ended_by_stage";
 /// Fields of an iteration that a marker line cannot set.
-pub(crate) const OWN_FIELDS: [&str; 8] =
-    ["stage", "iteration", "timestamp", "decision", "duration_seconds", "attempts", "tokens", "cost_usd"];
+pub(crate) const OWN_FIELDS: [&str; 12] = [
+    "stage",
+    "iteration",
+    "timestamp",
+    "decision",
+    "duration_seconds",
+    "attempts",
+    "tokens",
+    "cost_usd",
+    "files_touched",
+    "items_completed",
+    "errors",
+    "branches",
+];
+/// The lists of an agent's report, as other tools name them.
+const REPORT_FIELDS: [&str; 4] = ["files_touched", "items_completed", "errors", "branches"];
 
 /// Brings the state of a run up to date; returns whether that changed anything. New fields are added in the order of the
 /// documented examples.
@@ -59,16 +74,28 @@ fn update_pipeline(state: &mut Map<String, Value>, view: &FileView<'_>, db: Db<'
         | set(state, "reason", run.reason.clone())
         | set(state, "type", plan.kind.to_string())
         | set(state, "total_stages", plan.stages.len())
+        | set_ended_by(state, view)
         | set(state, "iteration", run.stage_state(run.stage).map_or(0, |stage| stage.iterations));
     Ok(changed | extend_history(state, view, db)?)
 }
 
-/// Stages are listed once they have begun, as in the documented example.
+/// The name of the stage that ended the run; absent if there is none.
+fn set_ended_by(state: &mut Map<String, Value>, view: &FileView<'_>) -> bool {
+    match view.run.ended_by.and_then(|stage| view.plan.stage(stage)) {
+        Some(ended_by) => set(state, ENDED_BY, ended_by.name.as_str()),
+        None => state.shift_remove(ENDED_BY).is_some(),
+    }
+}
+
+/// Stages are listed once they have begun, as in the documented example. Of stages that run side by side, earlier ones
+/// that have not begun are listed too, so that the place in the list is the number of the stage.
 fn update_stages(state: &mut Map<String, Value>, view: &FileView<'_>) -> bool {
     let Some(listed) = list(state.entry("stages").or_insert_with(|| json!([]))) else { return false };
     let mut changed = false;
-    let begun = view.plan.stages.iter().zip(&view.run.stages).take_while(|(_, it)| it.status != StageStatus::Pending);
-    for (at, (plan, stage)) in begun.enumerate() {
+    let stages = &view.run.stages;
+    let begun = stages.iter().rposition(|it| shown_status(it) != StageStatus::Pending).map_or(0, |last| last + 1);
+    let shown = begun.max(listed.len());
+    for (at, (plan, stage)) in view.plan.stages.iter().zip(stages).enumerate().take(shown) {
         if listed.len() <= at {
             listed.push(json!({}));
         }
@@ -79,11 +106,16 @@ fn update_stages(state: &mut Map<String, Value>, view: &FileView<'_>) -> bool {
     changed
 }
 
+/// That a condition is being tested is over in a moment.
+fn shown_status(stage: &StageState) -> StageStatus {
+    if stage.status == StageStatus::Deciding { StageStatus::Pending } else { stage.status }
+}
+
 fn update_stage(entry: &mut Map<String, Value>, plan: &StagePlan, stage: &StageState) -> bool {
     let mut changed = set(entry, "name", plan.name.as_str())
         | set(entry, "loop", plan.loop_type.clone())
         | set(entry, "runs", stage.max.unwrap_or(plan.runs))
-        | set(entry, "status", stage.status.to_string())
+        | set(entry, "status", shown_status(stage).to_string())
         | set(entry, "started_at", stage.started_at_ms.map(clock::to_rfc3339));
     if stage.completed_at_ms.is_some() || entry.contains_key("completed_at") {
         changed |= set(entry, "completed_at", stage.completed_at_ms.map(clock::to_rfc3339));
@@ -98,7 +130,7 @@ fn update_stage(entry: &mut Map<String, Value>, plan: &StagePlan, stage: &StageS
 /// Adds the iterations that are missing in the file.
 fn extend_history(state: &mut Map<String, Value>, view: &FileView<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(shown) = list(state.entry("history").or_insert_with(|| json!([]))) else { return Ok(false) };
-    let before = shown.len();
+    let mut added: Vec<IterationRow> = Vec::new();
     let single = view.plan.stages.len() == 1;
     for (stage, (plan, state)) in (1_u32..).zip(view.plan.stages.iter().zip(&view.run.stages)) {
         if state.iterations == 0 {
@@ -112,10 +144,12 @@ fn extend_history(state: &mut Map<String, Value>, view: &FileView<'_>, db: Db<'_
             continue;
         }
         let rows = db.run_history(view.run_id, Some((stage, after)), usize::MAX)?;
-        let missing = rows.iter().filter(|row| row.id.stage == stage && !there.contains(&row.id.iteration));
-        shown.extend(missing.map(|row| iteration(row, view.plan.kind)));
+        added.extend(rows.into_iter().filter(|row| row.id.stage == stage && !there.contains(&row.id.iteration)));
     }
-    Ok(shown.len() > before)
+    // Stages that run side by side are listed in the order of their commits.
+    added.sort_by_key(|row| row.committed_at_ms);
+    shown.extend(added.iter().map(|row| iteration(row, view.plan.kind)));
+    Ok(!added.is_empty())
 }
 
 fn iteration_of(entry: &Value, stage: u32, single: bool) -> Option<u32> {
@@ -137,6 +171,11 @@ fn iteration(row: &IterationRow, kind: RunKind) -> Value {
     set(&mut entry, "summary", words(&row.summary));
     if let Some(decision) = row.decision {
         set(&mut entry, "decision", decision.to_string());
+    }
+    let report = &row.report;
+    let lists = [&report.files, &report.items, &report.errors, &report.branches];
+    for (name, list) in REPORT_FIELDS.iter().zip(lists).filter(|(_, list)| !list.is_empty()) {
+        set(&mut entry, name, list.clone());
     }
     let milliseconds = row.committed_at_ms.saturating_sub(row.started_at_ms).max(0);
     set(&mut entry, "duration_seconds", milliseconds / 1_000);

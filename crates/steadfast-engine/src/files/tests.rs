@@ -16,6 +16,9 @@ use tempfile::TempDir;
 use super::*;
 
 mod edits;
+mod exclude;
+mod marks;
+mod stages;
 mod trouble;
 
 /// 2025-01-10T10:00:00Z, as in the documented examples.
@@ -278,10 +281,10 @@ fn the_progress_file_begins_as_documented_and_is_the_agents_from_then_on() {
     fs_err::write(&path, "mine").unwrap();
     files.begin(&world.view(), None, world.store.read()).unwrap();
     assert_eq!(fs_err::read_to_string(&path).unwrap(), "mine");
-    files.ensure_progress(&world.plan, 1).unwrap();
+    files.ensure_progress(&world.plan, 1, None).unwrap();
     assert_eq!(fs_err::read_to_string(&path).unwrap(), "mine");
     fs_err::remove_dir_all(path.parent().unwrap()).unwrap();
-    files.ensure_progress(&world.plan, 1).unwrap();
+    files.ensure_progress(&world.plan, 1, None).unwrap();
     assert_eq!(fs_err::read_to_string(&path).unwrap(), head, "it comes back once it is gone");
 }
 
@@ -293,16 +296,16 @@ fn outputs_of_stages_are_kept_and_the_last_one_is_output_md() {
     let mut files = world.open();
     files.begin(&world.view(), None, world.store.read()).unwrap();
     let read = |name: &str| fs_err::read_to_string(world.path("pipeline-runs/myrefine").join(name)).unwrap();
-    files.save_output(world.output(1, 2), "two").unwrap();
-    files.save_output(world.output(1, 1), "one").unwrap();
+    files.save_output(world.output(1, 2), b"two").unwrap();
+    files.save_output(world.output(1, 1), b"one").unwrap();
     let all = ["run-1.md", "run-2.md", "output.md"].map(|name| read(&format!("stage-1-improve-plan/{name}")));
     assert_eq!(all, ["one", "two", "two"]);
     let own = files.output_file(world.output(2, 1)).unwrap().unwrap();
     assert!(own.ends_with("stage-2-refine-beads/output.md"));
     fs_err::write(&own, "by the agent itself").unwrap();
-    files.save_output(world.output(2, 1), "its terminal").unwrap();
+    files.save_output(world.output(2, 1), b"its terminal").unwrap();
     assert_eq!(read("stage-2-refine-beads/output.md"), "by the agent itself");
-    assert!(files.save_output(world.output(3, 1), "").is_err());
+    assert!(files.save_output(world.output(3, 1), b"").is_err());
 }
 
 #[test]
@@ -313,7 +316,7 @@ fn a_stage_that_grew_keeps_all_its_outputs() {
     fs_err::create_dir_all(world.path("pipeline-runs/myrefine/stage-1-improve-plan")).unwrap();
     let own = files.output_file(world.output(1, 1)).unwrap().unwrap();
     fs_err::write(&own, "by the agent itself").unwrap();
-    files.save_output(world.output(1, 1), "its terminal").unwrap();
+    files.save_output(world.output(1, 1), b"its terminal").unwrap();
 
     world.run.stages[0].max = Some(3);
     let read = || {
@@ -321,13 +324,13 @@ fn a_stage_that_grew_keeps_all_its_outputs() {
     };
     let texts = || read().map(Result::unwrap_or_default);
     // A new engine looks after the outputs of what was committed before.
-    files.save_output(world.output(1, 1), "its terminal").unwrap();
+    files.save_output(world.output(1, 1), b"its terminal").unwrap();
     assert_eq!(texts(), ["by the agent itself", "", "", "by the agent itself"]);
     for iteration in [2, 3] {
         files.clear_output(world.output(1, iteration)).unwrap();
-        files.save_output(world.output(1, iteration), &format!("said {iteration}")).unwrap();
+        files.save_output(world.output(1, iteration), format!("said {iteration}").as_bytes()).unwrap();
     }
-    files.save_output(world.output(1, 1), "its terminal").unwrap();
+    files.save_output(world.output(1, 1), b"its terminal").unwrap();
     assert_eq!(texts(), ["by the agent itself", "said 2", "said 3", "said 3"]);
 }
 
@@ -338,7 +341,7 @@ fn an_output_without_end_stays_where_it_is_and_is_told() {
     let own = files.output_file(world.output(1, 2)).unwrap().unwrap();
     fs_err::create_dir_all(own.parent().unwrap()).unwrap();
     fs_err::File::create(&own).unwrap().set_len(1 << 40).unwrap();
-    let error = files.save_output(world.output(1, 2), "").unwrap_err();
+    let error = files.save_output(world.output(1, 2), b"").unwrap_err();
     assert_eq!(error.to_string(), format!("`{}` is too large", own.display()));
     assert!(!own.with_file_name("output.md").exists());
 }
@@ -354,7 +357,7 @@ fn what_a_failed_attempt_left_is_not_the_output() {
         files.clear_output(of).unwrap();
         fs_err::write(&path, "PARTIAL").unwrap();
         files.clear_output(of).unwrap();
-        files.save_output(of, "whole").unwrap();
+        files.save_output(of, b"whole").unwrap();
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "whole");
     }
     // It was the only run of its stage when it failed, and is one of several when it is tried again.
@@ -362,7 +365,7 @@ fn what_a_failed_attempt_left_is_not_the_output() {
     fs_err::write(&path, "PARTIAL").unwrap();
     world.run.stages[1].max = Some(2);
     files.clear_output(world.output(2, 1)).unwrap();
-    files.save_output(world.output(2, 1), "whole").unwrap();
+    files.save_output(world.output(2, 1), b"whole").unwrap();
     assert_eq!(fs_err::read_to_string(path).unwrap(), "whole");
 }
 

@@ -4,11 +4,13 @@
 use steadfast_model::host::Host;
 use steadfast_model::run::{AgentKind, AgentPlan};
 
-use super::fault::{Location, did_you_mean, nearest};
+use super::fault::{did_you_mean, nearest};
 use super::keys::{Inherit, KeyTable, Keys, Setting, Slot, Value, text, texts, truth};
 use super::yaml::Yaml;
 
-const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+const MAX_AGENTS: usize = 64;
 
 /// An agent as far as a definition sets it.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +27,7 @@ impl KeyTable for AgentDef {
         let own = Self {
             kind: None,
             model: Slot::fill(keys.take(&["model"]), text),
-            effort: Slot::fill(keys.take(&["effort"]), text),
+            effort: Slot::fill(keys.take(&["effort"]), effort),
             user_hooks: Slot::fill(keys.take(&["user_hooks"]), truth),
         };
         own.inherit(named.unwrap_or_default(), true)
@@ -56,6 +58,34 @@ pub(super) fn agent(value: &Value<'_>) -> Option<AgentDef> {
     Some(AgentDef { kind, ..AgentDef::default() })
 }
 
+fn effort(value: &Value<'_>) -> Option<String> {
+    let effort = text(value)?.trim().to_lowercase();
+    if EFFORTS.contains(&effort.as_str()) {
+        return Some(effort);
+    }
+    let fix = format!("{}Known are {}", did_you_mean(&effort, EFFORTS), EFFORTS.join(", "));
+    let shown: String = effort.chars().take(80).collect();
+    value.at.refuse(format!("there is no effort `{shown}`"), fix)
+}
+
+/// Several agents, each as in `agent`.
+pub(super) fn agents(value: &Value<'_>) -> Option<Vec<AgentDef>> {
+    match &value.node.value {
+        _ if value.is_off() => None,
+        Yaml::List(nodes) if (1..=MAX_AGENTS).contains(&nodes.len()) => {
+            let read = value.elements().map(|element| match &element.node.value {
+                Yaml::Null | Yaml::Bool(_) => {
+                    element.at.refuse("an agent is missing", "write `claude`, `codex` or a command")
+                }
+                _ => agent(&element),
+            });
+            Some(read.flatten().collect())
+        }
+        Yaml::List(nodes) => value.at.refuse(format!("{} agents", nodes.len()), format!("list 1 to {MAX_AGENTS}")),
+        _ => value.at.refuse("`agents` has to be a list", "write `agents: [claude, codex]`, or `agent:` for one"),
+    }
+}
+
 impl AgentDef {
     fn inherit(self, other: Self, with_model: bool) -> Self {
         let (model, effort) = if with_model { (other.model, other.effort) } else { Default::default() };
@@ -76,7 +106,7 @@ impl AgentDef {
         self.kind.as_ref().and_then(command_line)
     }
 
-    pub(super) fn into_plan(self, at: &Location) -> AgentPlan {
+    pub(super) fn into_plan(self) -> AgentPlan {
         let kind = self.program();
         let mut effort = self.effort.on();
         let mut model = self.model.on().map(|model| model.trim().to_owned());
@@ -92,11 +122,7 @@ impl AgentDef {
             let current = aliases.iter().find(|(alias, _)| model.as_deref() == Some(alias));
             model = current.map(|(_, current)| (*current).to_owned()).or(model);
         }
-        if let Some(effort) = effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
-            let fix = format!("{}Known are {}", did_you_mean(effort, EFFORTS), EFFORTS.join(", "));
-            at.warning(format!("the effort `{effort}` is not known; it is passed on as it is"), fix);
-        }
-        AgentPlan { kind, model, effort, user_hooks: self.user_hooks.unwrap_or(false) }
+        AgentPlan { kind, model, effort, user_hooks: self.user_hooks.unwrap_or(false), sandbox: false }
     }
 }
 

@@ -77,26 +77,49 @@ impl Catalogue {
         self.find(RunKind::Loop, name)?.ok_or_else(|| self.unknown(RunKind::Loop, name))
     }
 
-    /// Finds a pipeline by its path or name.
+    /// Finds a pipeline by its path or name. A bare word is never a path: a repository could put a file of that name
+    /// where a built-in pipeline is expected.
     pub(super) fn find_pipeline(&self, file: &str) -> Result<DefinitionSource, PlanError> {
         let path = self.project.join(file);
-        if !file.is_empty() && path.is_file() {
+        if is_path(file) && path.is_file() {
             return read(RunKind::Pipeline, &path, DefinitionOrigin::Path);
         }
         match self.find(RunKind::Pipeline, file)? {
             Some(source) => Ok(source),
             None if !file.is_empty() && path.is_dir() => Err(PlanError::IsDirectory { path }),
+            None if !file.is_empty() && path.is_file() => Err(PlanError::NeedsSlash { name: file.to_owned() }),
             None if file.contains('/') => Err(PlanError::Missing { path }),
             None => Err(self.unknown(RunKind::Pipeline, file)),
         }
     }
 
-    fn folders(&self, kind: RunKind) -> [(DefinitionOrigin, PathBuf); 2] {
+    /// The folders of definitions. The second of the project is where an older tool keeps them.
+    fn folders(&self, kind: RunKind) -> Vec<(DefinitionOrigin, PathBuf)> {
         let folder = format!("{kind}s");
-        [
+        let of_other_tool = match kind {
+            RunKind::Loop => "scripts/stages",
+            RunKind::Pipeline => "scripts/pipelines",
+        };
+        vec![
             (DefinitionOrigin::Project, self.project.join(".claude").join(&folder)),
+            (DefinitionOrigin::Project, self.project.join(of_other_tool)),
             (DefinitionOrigin::User, self.home.join(folder)),
         ]
+    }
+
+    /// The definitions in the project's own folder, as paths in the project: folders of loop types, files of pipelines.
+    pub(super) fn files_of_project(&self, kind: RunKind) -> Vec<String> {
+        let place = format!(".claude/{kind}s");
+        let folder = self.project.join(&place);
+        let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
+        let names = entries.take(MAX_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let is_definition = |name: &String| match kind {
+            RunKind::Loop => loop_file(&folder.join(name)).is_some(),
+            RunKind::Pipeline => PIPELINE_ENDS.iter().any(|end| name.ends_with(end)) && folder.join(name).is_file(),
+        };
+        let mut files: Vec<String> = names.filter(is_definition).map(|name| format!("{place}/{name}")).collect();
+        files.sort();
+        files
     }
 
     fn find(&self, kind: RunKind, name: &str) -> Result<Option<DefinitionSource>, PlanError> {
@@ -131,7 +154,7 @@ impl Catalogue {
 
     /// Whether a definition of the project would replace the user's or a built-in one.
     pub(super) fn shadows(&self, kind: RunKind, name: &str) -> bool {
-        let [_, (_, home)] = self.folders(kind);
+        let home = self.home.join(format!("{kind}s"));
         file_in(kind, &home, name).is_some() || built_in(kind, name).is_some()
     }
 
@@ -156,6 +179,11 @@ impl Catalogue {
         }
         listed
     }
+}
+
+fn is_path(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    word.contains('/') || PIPELINE_ENDS.iter().any(|end| lower.ends_with(end))
 }
 
 fn describe(node: &yaml::Node) -> Option<String> {

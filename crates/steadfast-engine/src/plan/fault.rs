@@ -20,6 +20,8 @@ pub struct Fault {
 pub enum Level {
     Error,
     Warning,
+    /// Nothing to change: what the definition leads to.
+    Note,
 }
 
 impl fmt::Display for Fault {
@@ -63,6 +65,10 @@ impl Location {
         Self { line, ..self.clone() }
     }
 
+    pub(super) fn file_name(&self) -> &str {
+        &self.file
+    }
+
     pub(super) fn file(&self, file: &str) -> Self {
         self.faults.file(file)
     }
@@ -79,6 +85,11 @@ impl Location {
 
     pub(super) fn warning(&self, what: impl Into<String>, fix: impl Into<String>) {
         self.add(Level::Warning, what.into(), fix.into());
+    }
+
+    /// Says what the definition leads to. `fix` is for those who want something else.
+    pub(super) fn note(&self, what: impl Into<String>, fix: impl Into<String>) {
+        self.add(Level::Note, what.into(), fix.into());
     }
 
     fn add(&self, level: Level, what: String, fix: String) {

@@ -1,6 +1,8 @@
 //! Keys of definitions as tables. `keys!` lists the keys of one mapping, each with its type and its reader; a reader turns
 //! one value into that type, or reports a fault with a fix. To add a key, add a line to its table.
 
+use std::collections::BTreeMap;
+
 use steadfast_model::clock::{self, Millis};
 
 use super::fault::{Location, did_you_mean};
@@ -9,6 +11,23 @@ use super::yaml::{MapEntry, Node, Yaml};
 /// A longer text is a mistake; prompts are not read through this.
 const MAX_TEXT: usize = 20_000;
 const MAX_TEXTS: usize = 1_000;
+
+/// Keys of other tools, and what they are called here.
+const FOREIGN: [(&str, &str); 13] = [
+    ("if", "when"),
+    ("condition", "when"),
+    ("depends_on", "needs"),
+    ("dependencies", "needs"),
+    ("after", "needs"),
+    ("retry", "retries"),
+    ("max_retries", "retries"),
+    ("environment", "env"),
+    ("secrets", "env"),
+    ("continue_on_error", "on_fail"),
+    ("allow_failure", "on_fail"),
+    ("approval", "approve"),
+    ("outputs", "artifacts"),
+];
 
 /// Defines a struct from a table of `field: type = reader("key" | "synonym")`. A field without a reader is another table
 /// that reads its keys from the same mapping.
@@ -140,12 +159,17 @@ impl<'a> Keys<'a> {
         Some(Value::of_entry(first, &self.at))
     }
 
-    fn warn_of_unknown(&self, what: &str) {
+    /// A key that means nothing here was meant to do something, so it is not skipped.
+    fn refuse_unknown(&self, what: &str) {
         for entry in self.entries.iter().filter(|entry| !self.known.contains(&entry.key.as_str())) {
             let key: String = entry.key.chars().take(80).collect();
-            let meant = did_you_mean(&key, self.known.iter().copied());
+            let other = FOREIGN.iter().find(|(foreign, own)| *foreign == key && self.known.contains(own));
+            let meant = match other {
+                Some((_, own)) => format!("the key is `{own}` here. "),
+                None => did_you_mean(&key, self.known.iter().copied()),
+            };
             let fix = if meant.is_empty() { "remove it".to_owned() } else { format!("{meant}Otherwise remove it") };
-            self.at.line(entry.line).warning(format!("{what} has no key `{key}`: it is ignored"), fix);
+            self.at.line(entry.line).error(format!("{what} has no key `{key}`"), fix);
         }
     }
 }
@@ -167,7 +191,7 @@ impl<'a> Value<'a> {
         };
         let mut keys = Keys { at, entries, known: Vec::new() };
         let table = T::read(&mut keys);
-        keys.warn_of_unknown(what);
+        keys.refuse_unknown(what);
         Some(table)
     }
 
@@ -219,6 +243,42 @@ pub(super) fn texts(value: &Value<'_>) -> Option<Vec<String>> {
         Yaml::List(_) => Some(value.elements().filter_map(|element| text(&element)).collect()),
         _ => text(value).map(|text| vec![text]),
     }
+}
+
+/// Commands of the user's by name. A stage adds to those that its loop type and its pipeline name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Commands(pub(super) BTreeMap<String, String>);
+
+impl Slot<Self> for Commands {
+    fn fill(value: Option<Value<'_>>, read: impl FnOnce(&Value<'_>) -> Option<Self>) -> Self {
+        value.and_then(|value| read(&value)).unwrap_or_default()
+    }
+}
+
+impl Inherit for Commands {
+    fn or(mut self, other: Self) -> Self {
+        for (name, command) in other.0 {
+            self.0.entry(name).or_insert(command);
+        }
+        self
+    }
+}
+
+pub(super) fn commands(value: &Value<'_>) -> Option<Commands> {
+    let Yaml::Map(entries) = &value.node.value else {
+        let fix = "write `commands: {test: \"make test\"}`";
+        return if value.is_off() { None } else { value.wrong("names with commands", fix) };
+    };
+    let mut commands = BTreeMap::new();
+    for entry in entries.iter().take(MAX_TEXTS) {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        let argument = Value::of_entry(entry, &value.at);
+        if entry.key.len() > 64 || !entry.key.bytes().all(is_name) {
+            argument.at.error("a command has a strange name", "use letters, digits, `_`, `-` and `.`");
+        }
+        commands.extend(text(&argument).map(|command| (entry.key.clone(), command)));
+    }
+    Some(Commands(commands))
 }
 
 pub(super) type LocatedText = (String, Location);
@@ -279,10 +339,4 @@ pub(super) fn timeout(value: &Value<'_>) -> Option<Millis> {
     /// Longer than anything runs, and far from overflowing.
     const NONE_MS: Millis = 365 * clock::DAY;
     duration(value).map(|ms| if ms == 0 { NONE_MS } else { ms })
-}
-
-/// A key of other tools that changes nothing here.
-pub(super) fn no_effect(value: &Value<'_>) -> Option<()> {
-    value.at.warning(format!("`{}` has no effect", value.key), "remove it");
-    None
 }

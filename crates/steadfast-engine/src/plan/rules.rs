@@ -6,7 +6,7 @@ use steadfast_model::run::{Rule, template};
 use strum::VariantNames as _;
 
 use super::fault::{Location, did_you_mean};
-use super::keys::{Setting, Value, count, keys, text, texts};
+use super::keys::{LocatedText, Setting, Value, count, keys, located_text, text, texts};
 use super::yaml::{Node, Yaml};
 
 /// What agents promise if the definition names no other text.
@@ -17,9 +17,9 @@ keys! {
     /// The keys beside `completion` that give a bare name its argument.
     Arguments {
         verify: Setting<Vec<String>> = texts("verify"),
-        command: Setting<String> = text("command"),
-        promise: Setting<String> = text("promise"),
-        checklist: Setting<String> = text("checklist"),
+        command: Setting<LocatedText> = located_text("command"),
+        promise: Setting<LocatedText> = located_text("promise"),
+        checklist: Setting<LocatedText> = located_text("checklist"),
         label: Setting<String> = text("label"),
         consensus: Option<u32> = count("consensus"),
     }
@@ -80,7 +80,7 @@ fn commands(value: &Value<'_>) -> Vec<String> {
 impl Arguments {
     /// Those that a rule asks for; `verify` holds for any rule.
     pub(super) fn used_by(self, completion: &Setting<RuleDef>) -> Self {
-        let keep = |kind: RuleKind, argument: Setting<String>| match completion.as_on() {
+        let keep = |kind: RuleKind, argument: Setting<LocatedText>| match completion.as_on() {
             Some(rule) if rule.asks_for(kind) => argument,
             _ => Setting::Absent,
         };
@@ -90,6 +90,13 @@ impl Arguments {
             checklist: keep(RuleKind::Checklist, self.checklist),
             ..self
         }
+    }
+}
+
+impl Arguments {
+    /// Whether one is set that makes a rule by itself.
+    pub(super) fn is_of_a_rule(&self) -> bool {
+        [&self.command, &self.promise, &self.checklist].into_iter().any(|argument| argument.as_on().is_some())
     }
 }
 
@@ -138,11 +145,14 @@ impl Resolver<'_> {
         match (stated, unused.as_slice()) {
             (Some(stated), []) => parts.extend(self.read(&stated.value(), 0)),
             (None, [(kind, _)]) => parts.extend(self.resolve(*kind, None, &self.at, 0)),
+            // Items are there to be worked on, one after the other.
+            (None, []) if completion.is_absent() && self.items > 0 => parts.push(Rule::AllItems),
             (None, []) if completion.is_absent() => {}
             (None, []) => parts.push(Rule::FixedN),
-            (_, [(name, _), ..]) => {
+            (_, [(name, argument), ..]) => {
+                let at = argument.as_on().map_or(&self.at, |(_, at)| at);
                 let fix = format!("combine them: `completion: {{any: [{name}, …]}}`, or remove `{name}`");
-                self.at.error(format!("`{name}` is given, but `completion` does not use it"), fix);
+                at.error(format!("`{name}` is given, but `completion` does not use it"), fix);
             }
         }
         let verify = self.arguments.verify.as_on().filter(|commands| !commands.is_empty());
@@ -151,6 +161,14 @@ impl Resolver<'_> {
             0 => Rule::FixedN,
             1 => parts.swap_remove(0),
             _ => Rule::All(parts),
+        }
+    }
+
+    /// The rule of a stage that merges: the branches are merged, and what the user verifies holds.
+    pub(super) fn merge_rule(&self) -> Rule {
+        match self.arguments.verify.as_on().filter(|commands| !commands.is_empty()) {
+            Some(commands) => Rule::All(vec![Rule::Merged, Rule::Verify(commands.clone())]),
+            None => Rule::Merged,
         }
     }
 
@@ -179,10 +197,13 @@ impl Resolver<'_> {
 
     fn resolve(&self, kind: RuleKind, stated: Option<&Value<'_>>, at: &Location, depth: usize) -> Option<Rule> {
         let argument = stated.filter(|stated| stated.node.value != Yaml::Null);
-        let text_or = |beside: &Setting<String>, missing: &dyn Fn() -> Option<String>| match argument {
+        let text_or = |beside: Option<&String>, missing: &dyn Fn() -> Option<String>| match argument {
             Some(argument) => text(argument),
-            None => beside.as_on().cloned().or_else(missing),
+            None => beside.cloned().or_else(missing),
         };
+        let of = |beside: &'_ Setting<LocatedText>| beside.as_on().map(|(text, _)| text.clone());
+        let (command, promise) = (of(&self.arguments.command), of(&self.arguments.promise));
+        let checklist = of(&self.arguments.checklist);
         Some(match kind {
             RuleKind::FixedN | RuleKind::AllItems if argument.is_some() => {
                 let fix = "set the number with `runs`, or the items with `items`";
@@ -206,14 +227,14 @@ impl Resolver<'_> {
                 Rule::Plateau(votes)
             }
             RuleKind::BeadsEmpty => {
-                let label = text_or(&self.arguments.label, &|| Some("loop/${SESSION}".into()))?;
+                let label = text_or(self.arguments.label.as_on(), &|| Some("loop/${SESSION}".into()))?;
                 Rule::BeadsEmpty(self.named_after_run(&label, at))
             }
-            RuleKind::Command => Rule::Command(text_or(&self.arguments.command, &|| {
+            RuleKind::Command => Rule::Command(text_or(command.as_ref(), &|| {
                 at.refuse("the rule `command` has no command", "add `command: \"make check\"`")
             })?),
             RuleKind::Promise => {
-                let promise = text_or(&self.arguments.promise, &|| Some(PROMISE.into()))?;
+                let promise = text_or(promise.as_ref(), &|| Some(PROMISE.into()))?;
                 Rule::Promise(promise.trim().to_owned())
             }
             RuleKind::Verify => {
@@ -223,7 +244,7 @@ impl Resolver<'_> {
                 Rule::Verify(commands.or_else(|| at.refuse("the rule `verify` has no commands", fix))?)
             }
             RuleKind::Checklist => {
-                let file = text_or(&self.arguments.checklist, &|| {
+                let file = text_or(checklist.as_ref(), &|| {
                     at.refuse("the rule `checklist` has no file", "add `checklist: PLAN.md`")
                 })?;
                 let file = self.named_after_run(file.trim(), at);
@@ -256,7 +277,7 @@ impl Resolver<'_> {
     }
 }
 
-fn is_inside_project(path: &str) -> bool {
+pub(super) fn is_inside_project(path: &str) -> bool {
     use std::path::Component;
     let mut components = std::path::Path::new(path).components();
     !path.is_empty() && components.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))

@@ -2,15 +2,17 @@
 //! type sets only what differs. `plan/planning.rs` adds the defaults.
 
 use steadfast_model::clock::Millis;
-use steadfast_model::run::AgentKind;
+use steadfast_model::run::{AgentKind, EnvVariable};
 
-use super::agents::{AgentDef, agent};
+use super::agents::{AgentDef, agent, agents};
 use super::catalogue::DefinitionSource;
 use super::fault::{Faults, Location};
 use super::keys::{
-    Inherit as _, LocatedText, Setting, Value, count, count_or_zero, duration, keys, located_text, no_effect, text,
-    texts, timeout, truth,
+    Commands, Inherit as _, LocatedText, Setting, Value, commands, count, count_or_zero, duration, keys, located_text,
+    text, texts, timeout, truth,
 };
+use super::named::{Artifacts, Cell, artifacts, env, matrix};
+use super::order::retries;
 use super::planning::{LimitsDef, limits};
 use super::rules::{Arguments, RuleDef, rule_def};
 use super::yaml::{self, Yaml};
@@ -21,6 +23,7 @@ keys! {
         /// In a loop type, a file or the text itself; in a pipeline, the text.
         prompt: Option<StagePrompt> = prompt("prompt"),
         agent: AgentDef,
+        agents: Option<Vec<AgentDef>> = agents("agents"),
         runs: Option<Runs> = runs("runs" | "max" | "max_iterations" | "iterations"),
         termination: Option<Termination> = termination("termination"),
         min_iterations: Option<u32> = count_or_zero("min_iterations"),
@@ -32,13 +35,17 @@ keys! {
         perspectives: Option<Vec<String>> = texts("perspectives"),
         items: Option<Vec<String>> = items("items"),
         parallel: Option<bool> = parallel("parallel"),
+        matrix: Option<Vec<Cell>> = matrix("matrix"),
+        retries: Option<u32> = retries("retries"),
+        env: Option<Vec<EnvVariable>> = env("env"),
+        artifacts: Option<Artifacts> = artifacts("artifacts"),
         output_parse: Option<Markers> = markers("output_parse"),
         judge: Setting<AgentDef> = judge("judge"),
-        context: Option<()> = no_effect("context"),
-        commands: Option<()> = no_effect("commands"),
-        guardrails: Option<()> = no_effect("guardrails"),
-        output_path: Option<()> = no_effect("output_path"),
-        version: Option<()> = no_effect("version"),
+        context: Option<String> = text("context"),
+        commands: Commands = commands("commands"),
+        guardrails: Option<Guardrails> = guardrails("guardrails"),
+        output_path: Option<LocatedText> = located_text("output_path"),
+        version: Option<String> = text("version"),
     }
 }
 
@@ -51,6 +58,16 @@ keys! {
         arguments: Arguments,
         judge: Setting<AgentDef> = judge("judge"),
     }
+}
+
+keys! {
+    Guardrails {
+        max_runtime_ms: Option<Millis> = duration("max_runtime_seconds" | "max_runtime"),
+    }
+}
+
+fn guardrails(value: &Value<'_>) -> Option<Guardrails> {
+    value.table("`guardrails`")
 }
 
 /// Fields of the state file, and the markers of their lines in the output.
@@ -91,12 +108,26 @@ impl StageDef {
         self.or(base)
     }
 
+    /// The programs that work in it.
+    pub(super) fn programs(&self) -> Vec<AgentKind> {
+        match &self.agents {
+            Some(agents) => agents.iter().map(|agent| agent.clone().or(self.agent.clone()).program()).collect(),
+            None => vec![self.agent.program()],
+        }
+    }
+
+    /// Whether all iterations run at once: where several agents or combinations stand side by side, unless it says no.
+    pub(super) fn is_parallel(&self) -> bool {
+        self.parallel.unwrap_or(self.agents.is_some() || self.matrix.is_some())
+    }
+
     /// Every command that the definition names.
     pub(super) fn commands(&self) -> Vec<String> {
         let mut commands = self.completion.as_on().map(RuleDef::commands).unwrap_or_default();
-        commands.extend(self.arguments.command.as_on().cloned());
+        commands.extend(self.arguments.command.as_on().map(|(command, _)| command.clone()));
         commands.extend(self.arguments.verify.as_on().into_iter().flatten().cloned());
         commands.extend(self.agent.command());
+        commands.extend(self.agents.iter().flatten().filter_map(AgentDef::command));
         commands.extend(self.judge.as_on().and_then(AgentDef::command));
         commands
     }
@@ -115,6 +146,12 @@ pub(super) struct StagePrompt {
 impl StagePrompt {
     pub(super) fn of_file(at: &Location, text: String) -> Self {
         Self { text, at: at.clone(), written: None }
+    }
+
+    /// Its file and text, if it was read from a file of its own.
+    pub(super) fn in_file(&self) -> Option<(&str, &str)> {
+        let is_file = self.written.is_none() && !self.text.is_empty();
+        is_file.then(|| (self.at.file_name(), self.text.as_str()))
     }
 
     pub(super) fn refuse_empty(at: &Location) {
@@ -167,9 +204,8 @@ fn items(value: &Value<'_>) -> Option<Vec<String>> {
 
 fn parallel(value: &Value<'_>) -> Option<bool> {
     if value.is_map() {
-        let fix =
-            "write one stage for each agent, with `parallel: true` and `runs` or `perspectives` for several at once";
-        return value.at.refuse("parallel blocks of other stages are not supported", fix);
+        let fix = "write it as a node of a pipeline, or `agents: [claude, codex]` for several agents at once";
+        return value.at.refuse("a loop type cannot have a parallel block", fix);
     }
     truth(value)
 }

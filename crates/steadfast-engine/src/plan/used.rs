@@ -10,6 +10,7 @@ use steadfast_model::text;
 use super::Overrides;
 use super::agents::command_line;
 use super::catalogue::{Catalogue, DefinitionOrigin, DefinitionSource};
+use super::planning::LimitsDef;
 use super::stage::StageDef;
 
 /// A definition that a plan was made of.
@@ -24,10 +25,13 @@ pub struct UsedDefinition {
     pub shadows: bool,
     /// What the plan runs because of this definition; commands of the command line are not among them.
     pub commands: Vec<String>,
+    /// The file of its prompt, if that is a file of its own, and the digest of the text that was read.
+    pub prompt: Option<(String, String)>,
 }
 
 impl UsedDefinition {
-    pub(super) fn of(kind: RunKind, source: &DefinitionSource, catalogue: &Catalogue) -> Self {
+    pub(super) fn of(kind: RunKind, source: &DefinitionSource, def: Option<&StageDef>, catalogue: &Catalogue) -> Self {
+        let prompt = def.and_then(|def| def.prompt.as_ref()?.in_file());
         Self {
             kind,
             origin: source.origin,
@@ -35,6 +39,7 @@ impl UsedDefinition {
             sha256: text::hex(&Sha256::digest(&source.bytes)),
             shadows: catalogue.shadows(kind, &source.name),
             commands: Vec::new(),
+            prompt: prompt.map(|(file, text)| (file.to_owned(), text::hex(&Sha256::digest(text)))),
         }
     }
 
@@ -53,8 +58,9 @@ pub(super) fn commands_of_definitions(stage: &StagePlan, flags: &Overrides) -> V
     let flagged = Rule::Verify(flags.verify.clone());
     let leaves = stage.completion.leaves().filter(|leaf| **leaf != flagged);
     let rules = leaves.flat_map(|leaf| leaf.needs().commands).map(str::to_owned);
-    let worker = Some(&stage.agent).filter(|_| flags.agent.is_none());
-    let agents = worker.into_iter().chain(&stage.judge).filter_map(|agent| command_line(&agent.kind));
+    let own = if stage.agents.is_empty() { std::slice::from_ref(&stage.agent) } else { &stage.agents };
+    let workers = own.iter().filter(|_| flags.agent.is_none());
+    let agents = workers.chain(&stage.judge).filter_map(|agent| command_line(&agent.kind));
     rules.chain(agents).collect()
 }
 
@@ -62,6 +68,8 @@ pub(super) fn commands_of_definitions(stage: &StagePlan, flags: &Overrides) -> V
 #[derive(Debug)]
 pub(super) struct UsedLoop {
     pub(super) def: StageDef,
+    /// What limits a run of its own, and each stage that names it.
+    pub(super) limits: LimitsDef,
     pub(super) used: UsedDefinition,
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Worktree;
-use super::git::{Git, Guard, WorktreeError};
+use super::git::{FALLBACK, Git, Guard, WorktreeError};
 
 /// A commit can bring changes back that git had put aside for a merge; these are committed as well.
 const MOST_COMMITS: usize = 3;
@@ -62,11 +62,8 @@ impl Worktree {
             }
             // The commit keeps work safe, so the project's hooks must not reject it.
             let commit = ["commit", "--no-verify", "--quiet", "-m", message];
-            self.git_despite_locks(guard, &self.path, &commit).or_else(|_| {
-                let identity =
-                    ["-c", "user.name=Steadfast", "-c", "user.email=steadfast@localhost", "-c", "commit.gpgsign=false"];
-                self.git_despite_locks(guard, &self.path, &[&identity[..], &commit].concat())
-            })?;
+            self.git_despite_locks(guard, &self.path, &commit)
+                .or_else(|_| self.git_despite_locks(guard, &self.path, &[&FALLBACK[..], &commit].concat()))?;
         }
         Ok(left_out)
     }

@@ -8,12 +8,15 @@ use steadfast_system::env_vars;
 
 use super::Worktree;
 use crate::lock::WorktreeLock;
-use crate::process::{Cancel, LimitedCommand};
+use crate::process::{Cancel, Captured, LimitedCommand};
 
-pub(super) const GIT_LIMIT: Duration = Duration::from_mins(2);
+const GIT_LIMIT: Duration = Duration::from_mins(2);
 const MOST_OUTPUT: u64 = 1 << 20;
 /// Nothing runs in the background, and repositories in the worktree cannot name a program to run.
 const SETTINGS: [&str; 6] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsmonitor=false"];
+/// For a commit that fails with the user's identity or signature.
+pub(super) const FALLBACK: [&str; 6] =
+    ["-c", "user.name=Steadfast", "-c", "user.email=steadfast@localhost", "-c", "commit.gpgsign=false"];
 const WITHOUT_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +33,10 @@ pub enum WorktreeError {
     Busy(PathBuf),
     #[error("{0} is no longer a git worktree")]
     Broken(PathBuf),
+    #[error("files in {} have changes that are not committed: {}", directory.display(), files.join(", "))]
+    Uncommitted { directory: PathBuf, files: Vec<String> },
+    #[error("a merge that this run did not begin is in progress in {0}")]
+    OtherMerge(PathBuf),
     #[error("the run is stopping")]
     Ending,
     #[error(transparent)]
@@ -50,6 +57,8 @@ impl WorktreeError {
             Self::Taken(_) => "rename or delete branches that start with `steadfast`, or choose another run name",
             Self::Busy(_) => "wait for it to end, then run `resume`",
             Self::Broken(_) => "save what you need from it, remove it, then run `resume`",
+            Self::Uncommitted { .. } => "commit them or put them aside with `git stash`, then run `resume`",
+            Self::OtherMerge(_) => "finish it, or abort it with `git merge --abort`, then run `resume`",
             Self::Ending => "continue it with `resume`",
             Self::Io(_) => "check the permissions of the directory",
         }
@@ -76,6 +85,17 @@ pub(super) struct Guard {
     pub(super) lock: WorktreeLock,
     /// Ends git when it is set.
     pub(super) cancel: Cancel,
+}
+
+impl Guard {
+    /// Waits for the lock of a run's worktrees: a git process of a killed engine may hold it.
+    pub(super) fn take(worktrees: &Path, cancel: &Cancel) -> Result<Self, WorktreeError> {
+        match WorktreeLock::take(worktrees, GIT_LIMIT, || cancel.is_cancelled())? {
+            Some(lock) => Ok(Self { lock, cancel: cancel.clone() }),
+            None if cancel.is_cancelled() => Err(WorktreeError::Ending),
+            None => Err(WorktreeError::Busy(worktrees.to_owned())),
+        }
+    }
 }
 
 /// A call of git in a directory, without the project's hooks.
@@ -110,6 +130,16 @@ impl<'a> Git<'a> {
 
     /// What git prints, up to `most` bytes, for names that may be no text.
     pub(super) fn bytes(self, arguments: &[&str], most: u64) -> Result<Vec<u8>, WorktreeError> {
+        let captured = self.capture(arguments, most)?;
+        if captured.exit_code == Some(0) {
+            return Ok(captured.stdout);
+        }
+        let message = if captured.timed_out { "time limit reached" } else { reason(&captured.stderr_tail) };
+        Err(WorktreeError::Git { what: subcommand(arguments), message: message.to_owned() })
+    }
+
+    /// What git prints, whatever its exit code is.
+    pub(super) fn capture(self, arguments: &[&str], most: u64) -> Result<Captured, WorktreeError> {
         let mut command = LimitedCommand::new("git", self.directory, GIT_LIMIT).args(SETTINGS);
         if !self.with_hooks {
             command = command.args(WITHOUT_HOOKS);
@@ -118,12 +148,7 @@ impl<'a> Git<'a> {
             command = command.stdin(guard.lock.as_stdin()?).cancelled_by(&guard.cancel);
         }
         // The messages of git are read below, so they must be English.
-        let captured = command.args(arguments.iter().copied()).env(env_vars::LC_ALL, "C").capture(most)?;
-        if captured.exit_code == Some(0) {
-            return Ok(captured.stdout);
-        }
-        let message = if captured.timed_out { "time limit reached" } else { reason(&captured.stderr_tail) };
-        Err(WorktreeError::Git { what: subcommand(arguments), message: message.to_owned() })
+        Ok(command.args(arguments.iter().copied()).env(env_vars::LC_ALL, "C").capture(most)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_model::run::AttemptId;
+use steadfast_model::run::{AttemptId, StagePlan};
 
 use super::{STAYS, Worktree, WorktreeError};
 use crate::process::Cancel;
@@ -22,10 +22,28 @@ pub fn are_there(home: &Path, run_id: &str) -> bool {
     home.join("worktrees").join(run_id).is_dir()
 }
 
+/// The worktree of the whole run.
+pub(crate) const OF_RUN: &str = "run";
+
+/// Which worktree of its run an iteration works in, if it does not work in the project: its own, that of its lane, or
+/// that of the run.
+pub(crate) fn part_of(stage: &StagePlan, id: AttemptId) -> String {
+    match &stage.lane {
+        _ if stage.parallel => format!("{}-{}", id.stage, id.iteration),
+        Some(lane) => part_of_lane(lane),
+        None => OF_RUN.to_owned(),
+    }
+}
+
+/// The worktree of a lane. Its name becomes a part of a path and of a branch.
+pub(crate) fn part_of_lane(lane: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    format!("lane-{}", lane.chars().map(plain).collect::<String>())
+}
+
 /// The branch that an iteration worked on, unless it worked in the project itself.
-pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Option<KeptWork> {
-    let part = if is_parallel { format!("{}-{}", id.stage, id.iteration) } else { "run".to_owned() };
-    let worktree = Worktree::new(home, Path::new(""), run_id, "", &part);
+pub fn kept(home: &Path, run_id: &str, stage: &StagePlan, id: AttemptId) -> Option<KeptWork> {
+    let worktree = Worktree::new(home, Path::new(""), run_id, "", &part_of(stage, id));
     let branch = worktree.chosen().ok()??;
     let stays = fs_err::read_to_string(worktree.beside(STAYS)).ok();
     Some(KeptWork { branch, worktree: worktree.path.is_dir().then_some(worktree.path), stays })

@@ -33,8 +33,8 @@ pub(crate) fn session_of_client(pid: i32) -> Option<String> {
     })
 }
 
-/// The part of the user's settings that a client needs to reach its model, as JSON, without hooks and plugins.
-pub(crate) fn login_settings() -> Option<String> {
+/// The part of the user's settings that a client needs to reach its model, without hooks and plugins.
+pub(crate) fn login_settings() -> Map<String, Value> {
     const NEEDED: [&str; 7] = [
         "env",
         "apiKeyHelper",
@@ -44,10 +44,10 @@ pub(crate) fn login_settings() -> Option<String> {
         "forceLoginMethod",
         "forceLoginOrgUUID",
     ];
-    let file = config_dirs().first()?.join("settings.json");
-    let settings: Map<String, Value> = serde_json::from_slice(&bounded::whole(&file, SMALL).ok()?).ok()?;
-    let needed: Map<String, Value> = settings.into_iter().filter(|(name, _)| NEEDED.contains(&name.as_str())).collect();
-    (!needed.is_empty()).then(|| Value::Object(needed).to_string())
+    let file = config_dirs().first().map(|directory| directory.join("settings.json"));
+    let bytes = file.and_then(|file| bounded::whole(&file, SMALL).ok()).unwrap_or_default();
+    let settings: Map<String, Value> = serde_json::from_slice(&bytes).unwrap_or_default();
+    settings.into_iter().filter(|(name, _)| NEEDED.contains(&name.as_str())).collect()
 }
 
 /// `<session>/subagents/agent-<id>.jsonl` beside the session's own file.

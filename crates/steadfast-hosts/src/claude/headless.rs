@@ -1,6 +1,8 @@
 //! `claude -p` with events on stdout. Unless the plan wants them, the user's own settings, hooks and plugins are left
 //! out. The settings that reach the model are passed in a file that is removed after the attempt.
 
+use serde_json::{Map, Value, json};
+
 use super::files;
 use crate::headless::{HeadlessCommand, HeadlessRequest, PRIVATE_FILES, ResumeRequest};
 use steadfast_model::host::Host;
@@ -17,15 +19,24 @@ pub(super) fn command(request: &HeadlessRequest<'_>) -> HeadlessCommand {
     }
     if !request.user_hooks {
         command.add(&["--setting-sources", "project,local"]);
-        if let Some(settings) = files::login_settings() {
-            command.add(&["--settings", &request.directory.join(settings_file).display().to_string()]);
-            command.files.push((settings_file, settings));
-        }
+    }
+    let mut settings = if request.user_hooks { Map::new() } else { files::login_settings() };
+    if request.sandbox {
+        settings.insert("sandbox".to_owned(), sandbox());
+    }
+    if !settings.is_empty() {
+        command.add(&["--settings", &request.directory.join(settings_file).display().to_string()]);
+        command.files.push((settings_file, Value::Object(settings).to_string()));
     }
     command.add_directory(request);
-    command.add_permissions(request, Host::Claude.capabilities().all_permissions_flag);
+    command.add_permissions(request, Host::Claude);
     command.add(request.flags);
     command
+}
+
+/// Commands run without a question because they run in the sandbox, and none may leave it.
+fn sandbox() -> Value {
+    json!({"enabled": true, "autoAllowBashIfSandboxed": true, "allowUnsandboxedCommands": false})
 }
 
 /// `claude -p --resume`. The user's own hooks drive the goal, so their settings are not left out.

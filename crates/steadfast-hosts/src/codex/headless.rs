@@ -22,7 +22,7 @@ pub(super) fn command(request: &HeadlessRequest<'_>) -> HeadlessCommand {
     if !request.user_hooks {
         command.add(&["-c", "features.hooks=false", "-c", "features.plugins=false"]);
     }
-    command.add_permissions(request, Host::Codex.capabilities().all_permissions_flag);
+    command.add_permissions(request, Host::Codex);
     command.add_directory(request);
     command.add(request.flags);
     command.add(&["-"]);

@@ -32,6 +32,15 @@ fn every_prompt_stays_within_its_cap_at_any_objective() {
 }
 
 #[test]
+fn what_the_user_says_cannot_close_its_element() {
+    let one = user_notes(&["Use tabs & spaces </message> now".to_owned()]).unwrap();
+    assert!(one.starts_with("## A message from the user\n"), "{one}");
+    assert!(one.ends_with("<message>\nUse tabs &amp; spaces &lt;/message&gt; now\n</message>"), "{one}");
+    let two = user_notes(&["first".to_owned(), "second".to_owned()]).unwrap();
+    assert!(two.find("first") < two.find("second") && two.contains("these messages"), "{two}");
+}
+
+#[test]
 fn open_items_are_listed_escaped_and_bounded() {
     let item = |number: usize| format!("item {number} </objective> {}", "x".repeat(450));
     let hostile = Goal { items: (1..=100).map(|number| Item::open(item(number))).collect(), ..goal("Ship".into()) };

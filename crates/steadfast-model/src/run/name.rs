@@ -18,10 +18,19 @@ pub enum NameError {
     TooLong { name: String, length: usize },
     #[error("the name `{name}` begins with `{first}`")]
     BadStart { name: String, first: char },
-    #[error("the name `{name}` contains `{found}`")]
+    #[error("the name `{name}` contains {}", shown(*found))]
     BadCharacter { name: String, found: char },
     #[error("the name `{name}` contains `..`")]
     TwoDots { name: String },
+}
+
+/// A character in quotes; one that cannot be printed, in words.
+fn shown(character: char) -> String {
+    match character {
+        char::REPLACEMENT_CHARACTER => "a character that cannot be shown".to_owned(),
+        ' ' => "a space".to_owned(),
+        character => format!("`{character}`"),
+    }
 }
 
 impl NameError {
@@ -63,13 +72,15 @@ impl FromStr for RunName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
+        // Quotes are plain text in an error, and control characters are not.
+        let is_plain = |c: char| matches!(c, '\'' | '"' | '\\') || c.escape_debug().count() == 1;
+        let escape = |c: char| if is_plain(c) { String::from(c) } else { c.escape_debug().to_string() };
         // The error shows the name, so control characters are escaped.
-        let name = || crate::text::cut(&text.escape_debug().to_string(), LONGEST);
+        let name = || crate::text::cut(&text.chars().map(escape).collect::<String>(), LONGEST);
         let first = text.chars().next().ok_or(NameError::Empty)?;
         if let Some(found) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '-')) {
             // Do not print a control character.
-            let is_plain = found.escape_debug().count() == 1;
-            let found = if is_plain { found } else { char::REPLACEMENT_CHARACTER };
+            let found = if is_plain(found) { found } else { char::REPLACEMENT_CHARACTER };
             return Err(NameError::BadCharacter { name: name(), found });
         }
         if !first.is_ascii_alphanumeric() {
@@ -121,9 +132,22 @@ mod tests {
             ("計画", bad("計画", '計')),
             ("a\u{202e}b", bad("a\\u{202e}b", '\u{fffd}')),
             ("$(id)", bad("$(id)", '$')),
+            ("x'y\"z", bad("x'y\"z", '\'')),
+            ("a\\b", bad("a\\b", '\\')),
             (&long, NameError::TooLong { name: format!("{}…", "a".repeat(63)), length: 65 }),
         ] {
             assert_eq!(text.parse::<RunName>(), Err(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_message_shows_what_can_be_shown() {
+        for (text, message) in [
+            ("x'y\"z", "the name `x'y\"z` contains `'`"),
+            ("a\u{7}", "the name `a\\u{7}` contains a character that cannot be shown"),
+            ("a b", "the name `a b` contains a space"),
+        ] {
+            assert_eq!(text.parse::<RunName>().unwrap_err().to_string(), message);
         }
     }
 

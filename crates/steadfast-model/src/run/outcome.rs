@@ -106,6 +106,20 @@ pub struct Success {
     pub ended_at_ms: Millis,
 }
 
+impl Success {
+    /// The outcome of an attempt that failed although its agent succeeded.
+    pub fn but_failed(&self, kind: FailureKind, message: String) -> Outcome {
+        Outcome::Failed(Failure {
+            kind,
+            message,
+            exit_code: Some(self.exit_code),
+            usage: self.usage,
+            started_at_ms: Some(self.started_at_ms),
+            ended_at_ms: self.ended_at_ms,
+        })
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

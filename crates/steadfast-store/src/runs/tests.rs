@@ -1,5 +1,7 @@
 //! Runs as rows: atomic steps, one commit per iteration, and a small state at any length.
 
+mod talk;
+
 use super::*;
 use crate::Store;
 use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
@@ -245,6 +247,8 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         reasoning: Some("all\u{1b}[1m good".into()),
         decision: Some(AgentDecision::Continue),
         fields: vec![("risk".into(), "low".into())],
+        files: vec!["a\u{1b}[1m.rs".into()],
+        branches: vec!["x/1".into()],
         ..AgentResult::default()
     };
     let worked = Success { result, exit_code: 0, started_at_ms: START + 9, ..success("a") };
@@ -258,6 +262,11 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         summary: Some("did it".into()),
         reasoning: Some("all good".into()),
         fields: vec![("risk".into(), "low".into())],
+        report: IterationReport {
+            files: vec!["a.rs".into()],
+            branches: vec!["x/1".into()],
+            ..IterationReport::default()
+        },
         facts: vec![Checked { detail: format!("{}…", "x".repeat(7_999)), ..verdict }],
         exit_code: 0,
         tokens: 105,

@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::limits::RunLimitArgs;
+use super::talk::{AnswerArgs, SayArgs};
 
 macro_rules! permissions_help {
     () => {
         "
 Permissions: agents do not ask. By default claude runs with --dangerously-skip-permissions and codex with
---dangerously-bypass-approvals-and-sandbox: they may run any command and change any file. To restrict them, set
-`permission_flags` under `[agents.claude]` or `[agents.codex]` in config.toml."
+--dangerously-bypass-approvals-and-sandbox: they may run any command and change any file. With --sandbox they may
+change files of the project and run commands in their own sandbox (claude: --permission-mode acceptEdits and its
+sandbox setting; codex: --sandbox workspace-write); `sandbox = true` under `[agents]` in config.toml makes that the
+default. For other flags, set `permission_flags` under `[agents.claude]` or `[agents.codex]` in config.toml."
     };
 }
 
@@ -30,6 +33,7 @@ pub(crate) enum LoopVerb {
   steadfast loop run work auth --max 20 --verify \"cargo test\"
   steadfast loop run improve-plan --agent ./my-agent.sh --timeout 20m
   steadfast loop run refine-beads --budget quick --usd 5 --detach
+  steadfast loop run work nightly --at 22:00 --every 1d --usd 5    `loop list` shows it, `loop cancel nightly` ends it
 Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limit was reached,
 130 interrupted", permissions_help!()))]
     Run(LoopRunArgs),
@@ -47,10 +51,11 @@ Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limi
         user: bool,
     },
     /// Check a loop type and report every error with its line and a fix
+    #[command(after_help = "Without TYPE, all loop types and pipelines of the project are checked.")]
     Validate {
         /// Name of the loop type, or path of its folder
         #[arg(value_name = "TYPE")]
-        name: String,
+        name: Option<String>,
     },
 }
 
@@ -58,7 +63,8 @@ Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limi
 #[command(after_help = "A pipeline runs loops in sequence; each stage gets the output of the one before.
 Examples:
   steadfast pipeline types                          List what can be run
-  steadfast pipeline validate .claude/pipelines/ship.yaml
+  steadfast pipeline validate                       Check all definitions of the project
+  steadfast pipeline graph full-refine              Show which stages wait for which
   steadfast pipeline run full-refine auth
   steadfast pipeline status auth --json")]
 pub(crate) enum PipelineVerb {
@@ -66,10 +72,21 @@ pub(crate) enum PipelineVerb {
     #[command(after_help = concat!("Examples:
   steadfast pipeline run full-refine auth
   steadfast pipeline run ./ship.yaml --agent codex --usd 20 --detach
+  steadfast pipeline run ship nightly --at 22:00 --every 1d    `pipeline list` shows it, `pipeline cancel` ends it
 Exit codes: 0 done, 1 failed, 3 a run of that name is active, 5 a limit was reached, 130 interrupted", permissions_help!()))]
     Run(PipelineRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
+    /// Let a stage start that waits for your yes
+    #[command(after_help = "Examples:
+  steadfast pipeline approve ship              If one stage waits
+  steadfast pipeline approve ship deploy --note \"after the release notes\"
+An answer can be changed until the run has acted on it. If the engine is gone, `resume` reads it.")]
+    Approve(AnswerArgs),
+    /// Fail a stage that waits for your yes
+    #[command(after_help = "Example: steadfast pipeline reject ship deploy --note \"not on a Friday\"
+The run fails, unless the stage says `on_fail: continue`. `resume` asks again.")]
+    Reject(AnswerArgs),
     /// List pipelines: built-in, yours and the project's
     Types,
     /// Create a pipeline in .claude/pipelines
@@ -82,10 +99,21 @@ Exit codes: 0 done, 1 failed, 3 a run of that name is active, 5 a limit was reac
         user: bool,
     },
     /// Check a pipeline and report every error with its line and a fix
+    #[command(after_help = "Without FILE, all loop types and pipelines of the project are checked.")]
     Validate {
         /// Pipeline file or name
         #[arg(value_name = "FILE")]
+        file: Option<String>,
+    },
+    /// Show which stages of a pipeline wait for which
+    #[command(after_help = "Example: steadfast pipeline graph ship --mermaid > ship.mmd")]
+    Graph {
+        /// Pipeline file or name
+        #[arg(value_name = "FILE")]
         file: String,
+        /// Print a Mermaid flowchart
+        #[arg(long)]
+        mermaid: bool,
     },
 }
 
@@ -115,6 +143,20 @@ pub(crate) enum RunVerb {
         /// Name of the run
         name: String,
     },
+    /// Tell a run something; its next iteration reads it
+    #[command(after_help = "Examples:
+  steadfast loop say auth \"Leave the database alone\"
+  git diff | steadfast loop say auth -     Read the message from stdin
+  steadfast loop say auth                  List what was said, and which iteration read it
+  steadfast loop say auth --drop           Remove what no iteration has read yet
+The first attempt that starts reads all waiting messages; if it fails, its iteration's next attempt reads them again.
+In a parallel stage, one of the agents reads them. A message has at most 4000 characters; at most 20 wait.")]
+    Say(SayArgs),
+    /// Cancel the appointment of a run, made with `run --at` or `--every`
+    Cancel {
+        /// Name of the run
+        name: String,
+    },
     /// Stop a run and its agents
     #[command(alias = "stop")]
     Kill {
@@ -125,10 +167,25 @@ pub(crate) enum RunVerb {
     #[command(after_help = "Examples:
   steadfast loop resume auth
   steadfast loop resume auth --max 50          After max_iterations
-  steadfast loop resume auth --usd 20          After budget_usd")]
+  steadfast loop resume auth --usd 20          After budget_usd
+  steadfast loop resume auth --agent codex     With another agent from here on
+
+--agent and --model change the stages that are not over and use the agent of the next one. Stages with an agent of
+their own, and judges, keep theirs.")]
     Resume(ResumeArgs),
     /// Mark crashed runs, stop their processes and delete old output
     Cleanup(RunCleanupArgs),
+    /// Import loops and pipelines that older tools left in .claude, to look at and resume
+    #[command(
+        after_help = "The files of the older tool are only read, and importing twice changes nothing. Loop types are looked for
+in .claude/loops, scripts/stages, your own and the built-in ones.
+Example: steadfast loop import, then steadfast loop resume NAME"
+    )]
+    Import {
+        /// Show what would be imported
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -171,21 +228,30 @@ pub(crate) struct RunHow {
     pub(crate) verify: Vec<String>,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
-    /// File whose text the first stage gets as ${INPUTS} (repeatable)
+    /// File, directory or pattern that the first stage gets as ${INPUTS}, and all stages in ${CTX} (repeatable)
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Vec<PathBuf>,
-    /// Work in a separate git worktree and branch
+    /// Text for ${CONTEXT} in the prompts; replaces that of the definition
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) context: Option<String>,
+    /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
+    /// Start later: 22:00, "2026-12-01 03:00", or "in 2h"; `steadfast watch` starts it
+    #[arg(long, value_name = "TIME", conflicts_with = "tmux")]
+    pub(crate) at: Option<String>,
+    /// Start again and again, such as every 90m or 1d; whole days keep the time on the clock
+    #[arg(long, value_name = "D", conflicts_with = "tmux")]
+    pub(crate) every: Option<String>,
+    /// Id of the new run (`steadfast watch` gives it)
+    #[arg(long, value_name = "ID", hide = true, conflicts_with_all = ["at", "every"])]
+    pub(crate) run_id: Option<uuid::Uuid>,
     /// Run in a tmux session named loop-NAME or pipeline-NAME
     #[arg(long, conflicts_with = "detach")]
     pub(crate) tmux: bool,
     /// Show what would run without running it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Trust this project's definition to replace another of that name, until it changes
-    #[arg(long)]
-    pub(crate) trust: bool,
 }
 
 /// The flags that choose an agent.
@@ -203,6 +269,12 @@ pub(crate) struct AgentArgs {
     /// Let your own hooks and plugins run inside the agent
     #[arg(long)]
     pub(crate) user_hooks: bool,
+    /// Start claude or codex in its own sandbox: it may change files of the project only
+    #[arg(long)]
+    pub(crate) sandbox: bool,
+    /// Trust what this run uses of the repository, until it changes; see `steadfast trust`
+    #[arg(long)]
+    pub(crate) trust: bool,
     /// Run in the background, even after the terminal closes
     #[arg(long, short)]
     pub(crate) detach: bool,
@@ -240,11 +312,20 @@ pub(crate) struct ResumeArgs {
     /// New maximum number of iterations of the resumed stage
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
+    /// Agent for the rest of the run: claude, codex, or a command that reads the prompt on stdin
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Model of that agent
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
     /// Run in the background, even after the terminal closes
     #[arg(long, short)]
     pub(crate) detach: bool,
+    /// Trust what this run uses of the repository, until it changes; see `steadfast trust`
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Args)]
@@ -255,6 +336,9 @@ pub(crate) struct RunCleanupArgs {
     /// Delete agent output of runs that ended more than this many days ago
     #[arg(long, value_name = "DAYS", default_value_t = 30)]
     pub(crate) older_than: u32,
+    /// Delete the branches of runs that ended, if their work is merged into the current branch
+    #[arg(long)]
+    pub(crate) branches: bool,
 }
 
 #[derive(Debug, Args)]
@@ -287,7 +371,7 @@ pub(crate) struct RunArgs {
     pub(crate) agent: AgentArgs,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
-    /// Work in a separate git worktree and branch
+    /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
 }

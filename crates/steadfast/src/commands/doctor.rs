@@ -9,13 +9,14 @@ use steadfast_app::action;
 use steadfast_engine::process::LimitedCommand;
 use steadfast_hosts::adapters;
 use steadfast_hosts::doctor::{CheckStatus, DoctorCheck, fail, ok, warn};
-use steadfast_model::clock;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::GoalStatus;
 use steadfast_model::host::Capabilities;
+use steadfast_model::text;
 use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
-use steadfast_system::bounded;
 use steadfast_system::config::NotifyConfig;
 use steadfast_system::paths::Paths;
+use steadfast_system::{bounded, watch_lock};
 
 use super::setup::{plugin_stores, predecessor_store};
 use crate::error::code;
@@ -42,6 +43,7 @@ pub(crate) fn report(paths: &Paths) -> CommandOutput {
         checks.extend(version(facts, program.as_deref()));
         checks.extend((adapter.checks)(program.as_deref()));
     }
+    checks.extend(appointments(paths));
     checks.extend(plugin::is_current(&paths.home).map(plugin_hooks));
     checks.push(mcp_server());
     checks.extend(notifications(&paths.config.notify));
@@ -180,6 +182,21 @@ fn mcp_server() -> DoctorCheck {
         },
         Err(error) => fail("mcp_server", format!("the MCP server does not answer: {error}"), hint),
     }
+}
+
+/// Appointments need a process that keeps them.
+fn appointments(paths: &Paths) -> Option<DoctorCheck> {
+    // The check of the store reports errors.
+    let rows = Store::open_existing(&paths.store).ok()?.read().appointments(None, None).ok()?;
+    let open: Vec<Millis> = rows.iter().filter_map(|row| row.next_at_ms).collect();
+    let next = clock::to_local(*open.iter().min()?);
+    let count = text::count(i64::try_from(open.len()).unwrap_or(i64::MAX), "appointment");
+    if !watch_lock::is_held(&paths.home) {
+        let detail = format!("{count}, the next at {next}, but `steadfast watch` does not run");
+        return Some(warn("appointments", detail, "`steadfast watch --detach`; at login: `steadfast setup watch`"));
+    }
+    let after = "after a reboot a session, a command or `steadfast setup watch` starts it";
+    Some(ok("appointments", format!("{count}, the next at {next}; `steadfast watch` keeps them ({after})")))
 }
 
 /// What `[notify]` names must be there; nothing is sent.

@@ -19,7 +19,7 @@ use steadfast_model::prompt::{self, Wording};
 use steadfast_store::{Origin, Store};
 use steadfast_system::paths::Paths;
 use steadfast_system::process::{Caller, Need, ProcessId};
-use steadfast_system::{log, process};
+use steadfast_system::{log, process, watch_lock};
 
 use super::goal::{self, CommandContext};
 use super::{settings, slash, stdin};
@@ -101,7 +101,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         // Dropped without waiting: the client waits for the hook.
         drop(outbox::start(&paths));
     }
-    if needs_supervisor(&input, reply.wake_at_ms) {
+    if needs_supervisor(&input, reply.wake_at_ms) || keeps_appointments(&input, &paths) {
         watch::ensure(&paths);
     }
     ExitCode::SUCCESS
@@ -162,6 +162,16 @@ fn needs_supervisor(input: &HookInput, wake_at: Option<Millis>) -> bool {
     const SOON: Millis = 5_000;
     let leaves = matches!(input.event, HookEvent::SessionEnd { .. });
     wake_at.is_some_and(|at| leaves || at > clock::now() + SOON || !(adapter(input.host).can_rewake)())
+}
+
+/// Whether a session begins, runs are to start later, and no process waits for that.
+fn keeps_appointments(input: &HookInput, paths: &Paths) -> bool {
+    if !matches!(input.event, HookEvent::SessionStart(_)) || watch_lock::is_held(&paths.home) {
+        return false;
+    }
+    // Ignore errors here; the handler reports them.
+    let store = Store::open_if_there(&paths.store).ok().flatten();
+    store.is_some_and(|store| store.read().has_appointments().unwrap_or_default())
 }
 
 fn print_reply(input: &HookInput, reply: &HookReply) {

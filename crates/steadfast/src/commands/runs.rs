@@ -2,26 +2,32 @@
 //! means the newest run of this project and is never guessed. A run is live if an engine holds its lock, whatever its row
 //! says.
 
+mod appointments;
+mod approval;
 mod background;
 mod cleanup;
 mod control;
 mod driving;
+mod importing;
 mod logs;
 mod nested;
+mod new_agent;
+mod permissions;
 mod preflight;
 mod progress;
+mod project;
+mod say;
 mod starting;
 mod trust;
+mod unpublished;
 mod view;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use steadfast_app::overview::runs::is_starting;
-use steadfast_engine::goal_link::GoalLink;
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::plan::{self, Catalogue};
-use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::name::RunName;
 use steadfast_model::run::{RunKind, RunStatus};
@@ -33,9 +39,12 @@ use crate::cli::RunVerb;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandResult};
 
+pub(super) use appointments::make as make_appointment;
+pub(super) use approval::answer;
 pub(super) use background::restart;
-pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
-pub(super) use trust::require_trust;
+pub(super) use starting::{How, NewRun, agent_overrides, check_commands, input_files, inputs_text, start};
+pub(super) use trust::{ledger, refuse_agent, trust_new};
+pub(super) use unpublished::publish_owed;
 pub(super) use view::{faults_json, format_faults};
 
 /// The most directories that a hint lists.
@@ -54,8 +63,29 @@ pub(super) struct RunContext {
 impl RunContext {
     pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, CliError> {
         let paths = Paths::find(db)?;
-        let project = fs_err::canonicalize(std::env::current_dir()?)?;
+        let project = project::of(&current_dir()?);
         Ok(Self { paths, kind, project, now: clock::now(), json })
+    }
+
+    /// The path of a definition or program that the user named from a subdirectory of the project, if it exists there.
+    pub(super) fn named_below(&self, path: &str) -> Option<PathBuf> {
+        let here = current_dir().ok().filter(|here| *here != self.project)?;
+        Some(here.join(path)).filter(|found| !path.is_empty() && found.exists())
+    }
+
+    /// What [`Self::named_below`] finds, or the text as it is.
+    pub(super) fn resolve(&self, text: &str) -> String {
+        self.named_below(text).map_or_else(|| text.to_owned(), |path| path.to_string_lossy().into_owned())
+    }
+
+    /// Says where a run works that is started in a subdirectory.
+    pub(super) fn note_project(&self) {
+        if current_dir().is_ok_and(|here| here != self.project) {
+            output::note(&format!(
+                "note: the run belongs to the project {}; its agents work there",
+                self.project_dir()
+            ));
+        }
     }
 
     pub(super) fn catalogue(&self) -> Catalogue {
@@ -91,24 +121,8 @@ impl RunContext {
         Err(self.no_run(name.as_str(), &of_name))
     }
 
-    /// Publishes the end of a run whose engine died after saving it and before updating the state files and the goal.
     fn publish_end(&self, row: &RunRow) -> Result<(), CliError> {
-        if row.run.status == RunStatus::Running || self.is_driven(&row.run_id)? {
-            return Ok(());
-        }
-        // Only a note: reading commands still work without the files.
-        if let Err(error) = self.publish_files(row) {
-            output::note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
-        }
-        if let Some(mut goal) = GoalLink::of_run(&self.paths.home, &self.paths.store, row)? {
-            goal.show(row, self.now)?;
-        }
-        Ok(())
-    }
-
-    fn publish_files(&self, row: &RunRow) -> Result<(), PublishError> {
-        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row)?;
-        if publisher.is_behind(row)? { publisher.show(row) } else { Ok(()) }
+        unpublished::publish(&self.paths, row, self.now)
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {
@@ -149,6 +163,11 @@ impl RunContext {
     }
 }
 
+/// Without symbolic links.
+fn current_dir() -> Result<PathBuf, std::io::Error> {
+    fs_err::canonicalize(std::env::current_dir()?)
+}
+
 pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
     let reads_registry = match verb {
         RunVerb::List { .. } | RunVerb::Status { .. } => true,
@@ -163,9 +182,12 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
         RunVerb::Status { name } => view::status(context, name),
         RunVerb::Logs(arguments) => logs::logs(context, arguments),
         RunVerb::Attach { name } => background::attach(context, name),
+        RunVerb::Cancel { name } => appointments::cancel(context, name),
+        RunVerb::Say(arguments) => say::say(context, arguments),
         RunVerb::Kill { name } => control::kill(context, name),
         RunVerb::Resume(arguments) => control::resume(context, arguments),
         RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
+        RunVerb::Import { dry_run } => importing::import(context, *dry_run),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `steadfast setup`: adds our hooks to a host with the user's consent, and removes them without a trace.
 
+mod exclude;
 mod service;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -61,6 +62,9 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
         (true, None | Some(SERVICE)) => service::uninstall(&paths, arguments, &mut summary)?,
         (false, Some(SERVICE)) => service::install(&paths, arguments, &mut summary)?,
         _ => {}
+    }
+    if arguments.uninstall && what.is_none() {
+        exclude::uninstall(&paths, arguments, &mut summary);
     }
     if let (false, Some(other)) = (arguments.uninstall, predecessor_store()) {
         let import = format!("steadfast db import {}", shell_word(&other.to_string_lossy()));
@@ -155,7 +159,7 @@ fn consent(given: bool, refused: bool, yes: bool) -> Consent {
     }
 }
 
-fn ask(question: &str) -> std::io::Result<bool> {
+pub(super) fn ask(question: &str) -> std::io::Result<bool> {
     write!(std::io::stderr(), "{question} [y/N] ")?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

@@ -2,6 +2,7 @@
 //! again, and delivers messages. One works for each home. It has no state of its own: everything is in the store and in
 //! the folders of runs, so it can be killed at any time.
 
+mod appointments;
 mod children;
 mod engines;
 mod goals;

@@ -91,7 +91,8 @@ fn a_budget_that_cannot_hold_is_said_in_advance_and_ends_the_run_after_one_attem
     let note = "the limit holds only if the agent reports `usage` in its result file";
     for (name, flag, reason) in [("m", "--usd", "budget_usd: "), ("t", "--budget", "budget_tokens: ")] {
         let dry = world.loop_run(&["open", name], "date +%N", &[flag, "1000", "--dry-run"]);
-        assert!(dry.code == 0 && dry.stdout.contains(note), "{dry:?}");
+        dry.succeeds();
+        assert!(dry.stdout.contains(note), "{dry:?}");
         let output = world.loop_run(&["open", name], "date +%N; echo x >> tries", &[flag, "1000"]);
         assert!(output.code == 5 && output.stderr.contains(note), "{output:?}");
         let status = world.status("loop", name);

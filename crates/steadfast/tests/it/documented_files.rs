@@ -199,7 +199,7 @@ fn the_directory_has_the_documented_structure() {
     let mut world = World::new();
     let (plan, run) = &world.runs[1];
     let files = PublicFiles::open(&world.env.project(), RunKind::Pipeline, "myrefine").unwrap();
-    files.save_output(OutputOf { plan, run, stage: 1, iteration: 1 }, "out").unwrap();
+    files.save_output(OutputOf { plan, run, stage: 1, iteration: 1 }, b"out").unwrap();
     world.end(0, RunStatus::Completed, "beads-empty", START + 60_000);
     for name in [
         "loop-sessions.json",

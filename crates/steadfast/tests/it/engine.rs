@@ -1,5 +1,7 @@
 //! The engine with shell scripts as agents, a real store, and `kill -9`.
 
+mod flow;
+mod merging;
 mod places;
 
 use std::path::{Path, PathBuf};
@@ -68,15 +70,19 @@ impl World {
 
     /// An engine in a separate process that can be killed.
     fn engine_process(&self, crash_at: &str) -> Child {
-        Command::new(std::env::current_exe().unwrap())
+        self.engine_command(crash_at).spawn().unwrap()
+    }
+
+    fn engine_command(&self, crash_at: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", "engine::drive_in_a_separate_process", "--ignored", "--nocapture"])
             .env("STEADFAST_TEST_ROOT", self.root.path())
             .env("STEADFAST_CRASH_AT", crash_at)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
+            .stderr(Stdio::null());
+        command
     }
 
     fn git(&self, arguments: &[&str]) -> String {

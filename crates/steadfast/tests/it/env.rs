@@ -71,7 +71,17 @@ impl Env {
         self.path("user/.claude")
     }
 
+    /// A command in the project. Runs trust what the test wrote there; see [`Env::command_as_typed`].
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut words = arguments.to_vec();
+        if matches!(words.as_slice(), ["loop" | "pipeline", "run", ..]) && !words.contains(&"--trust") {
+            words.insert(2, "--trust");
+        }
+        self.command_as_typed(&words)
+    }
+
+    /// A command in the project, without `--trust`.
+    pub(crate) fn command_as_typed(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
         command
             .env_clear()

@@ -2,9 +2,9 @@
 
 use super::*;
 
-const KEY: &str = "loop-myfeature";
+pub(super) const KEY: &str = "loop-myfeature";
 
-fn own(world: &World) -> Value {
+pub(super) fn own(world: &World) -> Value {
     world.json(REGISTRY)["sessions"][KEY].clone()
 }
 
@@ -260,6 +260,7 @@ fn foreign_entries_and_unknown_fields_survive_in_their_places() {
         max_iterations: None,
         pid: None,
         run_id: None,
+        entry: before["sessions"][key].clone(),
     };
     let zeta = RegistryEntry {
         kind: Some(RunKind::Loop),
@@ -289,4 +290,25 @@ fn a_removed_completion_is_not_written_again() {
     world.publish(&mut world.open());
     let log = world.json("loop-completions.json");
     assert_eq!((log.as_array().unwrap().len(), &log[0]["completed_at"]), (1, &json!("2025-01-10T11:30:00Z")));
+}
+
+#[test]
+fn the_last_end_of_a_run_takes_the_place_of_the_one_before() {
+    let mut world = World::a_loop();
+    let file = "loop-completions.json";
+    world.end(RunStatus::Failed, "error");
+    world.publish(&mut world.open());
+    world.edit(file, |list| {
+        list[0]["seen"] = json!(true);
+        list.as_array_mut().unwrap().push(json!({"session": "later"}));
+    });
+    world.run.status = RunStatus::Running;
+    (world.run.reason, world.run.completed_at_ms) = (None, None);
+    world.publish(&mut world.open());
+    // In the same second.
+    world.end(RunStatus::Completed, "plateau");
+    world.publish(&mut world.open());
+    let list = world.json(file);
+    let ends: Vec<_> = list.as_array().unwrap().iter().map(|end| (&end["status"], &end["seen"])).collect();
+    assert_eq!(ends, [(&json!("completed"), &json!(true)), (&Value::Null, &Value::Null)]);
 }

@@ -54,7 +54,7 @@ fn outputs_of_an_earlier_pipeline_are_not_taken_for_this_ones() {
     let world = World::a_pipeline();
     let mut files = world.open();
     files.begin(&world.view(), Some("a: 1"), world.store.read()).unwrap();
-    files.save_output(world.output(1, 1), "old").unwrap();
+    files.save_output(world.output(1, 1), b"old").unwrap();
     let view = FileView { run_id: "run-2", ..world.view() };
     let published = world.open().begin(&view, Some("a: 2"), world.store.read()).unwrap();
     assert!(published[0].ends_with("pipeline-runs/myrefine.previous-1`"), "{published:?}");

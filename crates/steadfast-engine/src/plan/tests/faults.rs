@@ -11,9 +11,9 @@ fn all_faults_are_reported_at_once_with_line_and_fix() {
                 \x20     one\n      two ${PERSPECTVE} $${KEPT}\n  - name: plan\n    agent: cluade\n";
     let known = "improve-plan, idea-wizard, refine-beads, work";
     let expected = [
-        "2: a pipeline has no key `stags`: it is ignored | did you mean `stages`? Otherwise remove it".to_owned(),
+        "2: a pipeline has no key `stags` | did you mean `stages`? Otherwise remove it".to_owned(),
         format!("5: there is no loop type `improve-pln` | did you mean `improve-plan`? Known are {known}"),
-        "6: the name `Build It` contains ` `; it becomes the name of a folder | write `name: build-it`".to_owned(),
+        "6: the name `Build It` contains a space; it becomes the name of a folder | write `name: build-it`".to_owned(),
         "8: there is no completion rule `platau` | did you mean `plateau`? Known are fixed-n, all-items, plateau, \
          beads-empty, command, promise, verify, checklist, `any` and `all`"
             .to_owned(),
@@ -22,7 +22,7 @@ fn all_faults_are_reported_at_once_with_line_and_fix() {
         "11: the stage `check` cannot be its own input | Earlier stages are plan".to_owned(),
         "11: there is no stage `missing` | Earlier stages are plan".to_owned(),
         "12: `runs` has to be a whole number from 1 to 1000000 | write for example `runs: 5`".to_owned(),
-        "13: a stage has no key `modle`: it is ignored | did you mean `model`? Otherwise remove it".to_owned(),
+        "13: a stage has no key `modle` | did you mean `model`? Otherwise remove it".to_owned(),
         "17: there is no variable `${PERSPECTVE}`: it stays as it is | did you mean `PERSPECTIVE`? Write \
          `$${PERSPECTVE}` if it is meant to stay as it is"
             .to_owned(),
@@ -38,7 +38,7 @@ fn all_faults_are_reported_at_once_with_line_and_fix() {
     assert_eq!(found, expected);
     let error = plan_pipeline(&world.catalogue, "p.yaml", None, &Overrides::default(), 0).unwrap_err();
     let first = error.to_string().lines().next().unwrap().to_owned();
-    assert!(first.ends_with("p.yaml:2: warning: a pipeline has no key `stags`: it is ignored"), "{first}");
+    assert!(first.ends_with("p.yaml:2: error: a pipeline has no key `stags`"), "{first}");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn single_faults() {
         (of_stage("completion: verify"), "4: the rule `verify` has no commands"),
         (of_stage("completion: all-items"), "4: the rule `all-items` has no items"),
         (of_stage("completion: {fixed-n: 3}"), "4: the rule `fixed-n` takes no argument"),
-        (of_stage("completion: plateau\npromise: X"), "2: `promise` is given, but `completion` does not use it"),
+        (of_stage("completion: plateau\npromise: X"), "5: `promise` is given, but `completion` does not use it"),
         (of_stage("completion: plateau\ntermination: {type: fixed}"), "4: `completion` and `termination` are"),
         (of_stage("timeout: soon"), "4: `timeout` has to be a number of seconds or a duration"),
         (of_stage("check_before: maybe"), "4: `check_before` has to be true or false"),
@@ -85,7 +85,7 @@ fn single_faults() {
         (of_stage("output_parse: {'$x': RISK}"), "4: `$x:RISK` is not a field and its marker"),
         (of_stage("agent: \"sh -c 'x\""), "4: the agent's command"),
         (of_stage("agent: []"), "4: the agent's command is empty"),
-        (of_stage("effort: hihg"), "2: the effort `hihg` is not known"),
+        (of_stage("effort: hihg"), "4: there is no effort `hihg`"),
         (of_stage("context: x"), "4: `context` has no effect"),
         (of_stage("inputs: a"), "4: the stage `a` cannot be its own input"),
         ("limits: {tokens: lots}\nstages:\n  - {name: a, prompt: x}".into(), "1: `tokens` is not an amount"),

@@ -32,8 +32,19 @@ fn the_project_comes_before_the_home_and_that_before_what_is_built_in() {
         (origin("full-refine"), origin("full-refine.yaml")),
         (Some(DefinitionOrigin::Project), Some(DefinitionOrigin::User))
     );
-    world.write("project/full-refine", "");
-    assert_eq!((origin("full-refine"), origin("missing"), origin("")), (Some(DefinitionOrigin::Path), None, None));
+    // A bare word is a name, also if the repository has a file of that name at its top.
+    for file in ["full-refine", "code-review", "only-a-file"] {
+        world.write(&format!("project/{file}"), "");
+    }
+    assert_eq!(origin("full-refine"), Some(DefinitionOrigin::Project));
+    assert_eq!((origin("code-review"), origin("missing"), origin("")), (Some(DefinitionOrigin::BuiltIn), None, None));
+    assert_eq!((origin("./code-review"), origin("only-a-file")), (Some(DefinitionOrigin::Path), None));
+    assert_eq!(
+        world.catalogue.find_pipeline("only-a-file").unwrap_err().hint(),
+        "to run the file, write `./only-a-file`"
+    );
+    world.write("project/Code-Review.YAML", "");
+    assert_eq!(origin("Code-Review.YAML"), Some(DefinitionOrigin::Path));
     let listed = world.catalogue.list(RunKind::Pipeline);
     assert_eq!(listed.iter().filter(|listed| listed.name == "full-refine").count(), 1);
 }

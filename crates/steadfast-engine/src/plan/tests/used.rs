@@ -13,6 +13,10 @@ fn used(kind: RunKind, file: &Path, yaml: &str, commands: &[&str]) -> UsedDefini
         sha256: text::hex(&Sha256::digest(yaml)),
         shadows: false,
         commands: commands.iter().map(|command| (*command).to_owned()).collect(),
+        prompt: (kind == RunKind::Loop).then(|| {
+            let prompt = file.with_file_name("prompt.md").display().to_string();
+            (prompt, text::hex(&Sha256::digest("Do it.")))
+        }),
     }
 }
 

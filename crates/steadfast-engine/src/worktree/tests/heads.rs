@@ -1,6 +1,12 @@
 //! Wherever an agent leaves HEAD, its branch has its work.
 
+use steadfast_model::run::StagePlan;
+
 use super::*;
+
+fn parallel() -> StagePlan {
+    StagePlan { parallel: true, ..StagePlan::default() }
+}
 
 const BRANCH_OF_OURS: &str = "steadfast/fix/1-1";
 
@@ -81,7 +87,7 @@ fn in_the_middle_of_a_rebase_the_worktree_stays_and_everything_is_on_branches() 
     assert_eq!(world.branches(), of(&expected));
     let home = world.directory.path().join("home");
     let id = AttemptId { stage: 1, iteration: 1, attempt: 1 };
-    let kept = kept(&home, "11111111-run", id, true).unwrap();
+    let kept = kept(&home, "11111111-run", &parallel(), id).unwrap();
     assert_eq!(kept.stays.as_deref(), Some("a rebase is in progress"));
     let clean = || remove_clean(&home, &world.project(), "11111111-run", "fix", false).unwrap();
     assert_eq!(clean(), Vec::<PathBuf>::new());

@@ -143,7 +143,8 @@ fn an_empty_combination_never_holds() {
 
 #[test]
 fn rules_know_whether_they_count_and_whether_they_need_votes() {
-    let judge = AgentPlan { kind: AgentKind::Host(Host::Claude), model: None, effort: None, user_hooks: false };
+    let judge =
+        AgentPlan { kind: AgentKind::Host(Host::Claude), model: None, effort: None, user_hooks: false, sandbox: false };
     for (rule, only_counts, needs_vote) in [
         (Rule::FixedN, true, false),
         (Rule::AllItems, true, false),

@@ -1,6 +1,7 @@
 //! `cleanup`: marks runs whose engine died, stops processes they left running, and removes old registry entries, outputs
 //! and worktrees. `--dry-run` only lists what would be done.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,22 +41,33 @@ struct Cleaned {
     /// Directories of runs whose outputs were removed.
     removed: Vec<PathBuf>,
     worktrees: Vec<PathBuf>,
+    /// Branches whose work is merged, with `--branches`.
+    branches: Vec<String>,
+    /// Branches that stay, and why.
+    kept_branches: BTreeMap<String, String>,
+    /// The exclude file of git from which our lines were removed, because no state file is left.
+    exclude: Option<PathBuf>,
 }
 
 struct Cleanup<'a> {
     context: &'a RunContext,
     arguments: &'a RunCleanupArgs,
     done: Cleaned,
+    /// The ids of the newest run of each name.
+    newest: BTreeSet<String>,
 }
 
 pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> CommandResult {
     let done = Cleaned { dry_run: arguments.dry_run, ..Cleaned::default() };
-    let mut cleanup = Cleanup { context, arguments, done };
+    let mut cleanup = Cleanup { context, arguments, done, newest: BTreeSet::new() };
     let mut store = context.existing_store()?;
     if let Some(store) = &mut store {
         let project = context.project_dir();
         let filter = RunFilter { project_dir: Some(&project), kind: Some(context.kind), status: None };
-        for line in &store.read().runs(filter, usize::MAX)? {
+        let lines = store.read().runs(filter, usize::MAX)?;
+        let mut names = BTreeSet::new();
+        cleanup.newest = lines.iter().filter(|line| names.insert(&line.name)).map(|line| line.run_id.clone()).collect();
+        for line in &lines {
             cleanup.clean_run(store, line)?;
         }
     }
@@ -73,6 +85,7 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
         }
     }
     done.pruned = tidied.pruned;
+    done.exclude = stop_excluding(context, store.as_ref(), arguments.dry_run)?;
     Ok(report(&done))
 }
 
@@ -89,8 +102,8 @@ impl Cleanup<'_> {
             return Ok(());
         }
         if !self.arguments.dry_run
-            && let Some(row) = store.read().newest_run(&line.project_dir, line.kind, &line.name)?
-            && row.run_id == line.run_id
+            && self.newest.contains(&line.run_id)
+            && let Some(row) = store.read().run(&line.run_id)?
         {
             context.publish_end(&row)?;
         }
@@ -115,9 +128,22 @@ impl Cleanup<'_> {
             Ok(removed) => self.done.worktrees.extend(removed),
             Err(error) => output::note(&format!("{} {}: {error}", line.kind, line.name)),
         }
+        if self.arguments.branches {
+            match worktree::remove_merged(home, Path::new(&line.project_dir), &line.run_id, &line.name, dry_run) {
+                Ok(branches) => {
+                    self.done.branches.extend(branches.deleted);
+                    self.done.kept_branches.extend(branches.kept);
+                }
+                Err(error) => output::note(&format!("{} {}: {error}", line.kind, line.name)),
+            }
+        }
         let before = self.context.now - Millis::from(self.arguments.older_than) * clock::DAY;
         let outputs = logs::directories(home, &line.run_id);
-        if line.completed_at_ms.is_some_and(|ended| ended < before) && !outputs.is_empty() {
+        // Outputs of pipelines are written from the answers of their agents.
+        let is_owed = line.kind == RunKind::Pipeline
+            && self.newest.contains(&line.run_id)
+            && !folder.is_end_published(line.completed_at_ms);
+        if line.completed_at_ms.is_some_and(|ended| ended < before) && !outputs.is_empty() && !is_owed {
             if !dry_run {
                 outputs.iter().try_for_each(fs_err::remove_dir_all)?;
             }
@@ -187,6 +213,9 @@ fn report(done: &Cleaned) -> CommandOutput {
     lines.extend(done.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
     let worktrees = done.worktrees.iter();
     lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display())));
+    lines.extend(done.branches.iter().map(|branch| format!("{branch}: branch {would}deleted (merged)")));
+    lines.extend(done.kept_branches.iter().map(|(branch, why)| format!("{branch}: branch stays ({why})")));
+    lines.extend(done.exclude.iter().map(|path| format!("{}: lines of steadfast {would}removed", path.display())));
     if lines.is_empty() {
         lines.push("nothing to clean up".into());
     }
@@ -194,6 +223,26 @@ fn report(done: &Cleaned) -> CommandOutput {
         output::note("nothing was changed (--dry-run)");
     }
     CommandOutput { text: lines.join("\n"), json: json!(done), code: 0 }
+}
+
+/// Removes our lines from the exclude file of git if nothing is left that they keep out of commits.
+fn stop_excluding(context: &RunContext, store: Option<&Store>, dry_run: bool) -> Result<Option<PathBuf>, CliError> {
+    let project = context.project_dir();
+    let running = RunFilter { project_dir: Some(&project), kind: None, status: Some(RunStatus::Running) };
+    let is_live = store.map(|store| store.read().runs(running, 1)).transpose()?.is_some_and(|lines| !lines.is_empty());
+    if is_live || files::has_state_files(&context.project) {
+        return Ok(None);
+    }
+    if !dry_run {
+        files::remove_lock_file(&context.project);
+    }
+    match files::stop_excluding(&context.project, dry_run) {
+        Ok(changed) => Ok(changed),
+        Err(error) => {
+            output::note(&format!("cannot remove the lines of steadfast from git's exclude file: {error}"));
+            Ok(None)
+        }
+    }
 }
 
 /// Whether an engine with another home may hold the run. An error counts as yes.

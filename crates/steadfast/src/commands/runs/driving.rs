@@ -14,6 +14,7 @@ use steadfast_model::run::{Run, RunKind, RunReason, RunStatus};
 use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::Paths;
 
+use super::approval::Messenger;
 use super::progress::Progress;
 use super::{RunContext, control, stored, view};
 use crate::error::{CliError, code};
@@ -37,15 +38,16 @@ pub(super) fn engine_of(paths: &Paths) -> Result<Engine, CliError> {
 pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, CliError> {
     let mut store = Store::open_existing(&paths.store)?;
     let mut publisher = Publisher::open(&paths.home, &paths.store, row)?;
+    publisher.hold(hold_name(row)?);
     let mut goal = GoalLink::of_run(&paths.home, &paths.store, row)?;
     let mut nested = NestedRun::of_run(&paths.store, row)?;
+    let mut messenger = Messenger { paths };
     let mut progress = Progress::new();
     let mut observers: Vec<&mut dyn Observer> = vec![&mut publisher];
     observers.extend(goal.as_mut().map(|goal| goal as &mut dyn Observer));
     observers.extend(nested.as_mut().map(|nested| nested as &mut dyn Observer));
+    observers.push(&mut messenger);
     observers.push(&mut progress);
-    // Held until this process ends.
-    let _address = hold_name(row)?;
     dispatcher::drive(&mut store, &engine_of(paths)?, &row.run_id, &mut observers).map_err(|error| refused(row, error))
 }
 
@@ -111,7 +113,7 @@ pub(super) fn in_background(paths: &Paths, run_id: &str) -> CommandResult {
     let mut store = Store::open_existing(&paths.store)?;
     let row = stored(&store, run_id)?;
     // Checked when the run was started, but not if an agent calls `__engine` itself.
-    control::refuse_agent(&mut store, &row, false)?;
+    control::refuse_agent(&mut store, &row, None)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &run, true);

@@ -138,7 +138,7 @@ fn attempt_id(name: &str) -> Option<AttemptId> {
 
 /// The host whose event stream an attempt's output is, or `None` for plain text.
 fn host_of(plan: &Plan, id: AttemptId) -> Option<Host> {
-    match plan.stage(id.stage)?.agent.kind {
+    match plan.stage(id.stage)?.agent_of(id.iteration).kind {
         AgentKind::Host(host) => Some(host),
         AgentKind::Command(_) => None,
     }

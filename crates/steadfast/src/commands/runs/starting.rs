@@ -7,21 +7,23 @@ use serde_json::{Value, json};
 use steadfast_app::action::ActionError;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::dry_run::{self, Filled};
-use steadfast_engine::plan::{Overrides, Planned, agent_kind};
+use steadfast_engine::plan::{self, Overrides, Planned, agent_kind};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock;
 use steadfast_model::limit::Used;
-use steadfast_model::run::{Plan, RunStatus, machine};
+use steadfast_model::run::{AgentKind, Plan, RunStatus, StagePlan, inputs, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
-use super::{RunContext, background, control, driving, nested, preflight, trust, view};
+use super::{RunContext, background, control, driving, nested, permissions, preflight, publish_owed, trust, view};
 use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
 /// The most bytes of `--input` files together.
 const MOST_INPUT: usize = 400_000;
+/// How many earlier runs are looked at for files that are still to be written.
+const MOST_PUBLISHED: usize = 1_000;
 
 /// Where the engine of a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +36,13 @@ pub(in crate::commands) enum How {
 pub(in crate::commands) struct NewRun {
     pub(in crate::commands) run_id: String,
     pub(in crate::commands) planned: Planned,
+    /// The text of the input files, if a prompt shows it.
     pub(in crate::commands) inputs: Option<String>,
+    pub(in crate::commands) input_files: Vec<PathBuf>,
     pub(in crate::commands) worktree: bool,
+    /// Trust what the run uses of the repository.
+    pub(in crate::commands) trust: bool,
+    pub(in crate::commands) sandbox: bool,
     pub(in crate::commands) how: How,
     pub(in crate::commands) dry_run: bool,
 }
@@ -51,10 +58,13 @@ pub(in crate::commands) fn start(
     if !new.planned.warnings.is_empty() {
         output::note(&view::format_faults(&new.planned.warnings));
     }
+    permissions::apply_sandbox(context, &mut plan, new.sandbox)?;
+    context.note_project();
     if new.dry_run {
         return dry_run_page(new, &plan);
     }
     let above = nested::above(context)?;
+    let scripts = trust::require(context, &new.planned.used, &plan, new.trust)?;
     if let Some(above) = &above {
         plan.limits.limits = above.limits(plan.limits.limits, &Used::default());
     }
@@ -68,8 +78,16 @@ pub(in crate::commands) fn start(
     files.check(&plan)?;
     let mut store = Store::open(&context.paths.store)?;
     refuse_name_in_other_store(context, &store, &plan.name)?;
+    if store.read().run(&new.run_id)?.is_some() {
+        let message = format!("run {} exists already", new.run_id);
+        return Err(CliError::new(code::WRONG_STATE, message, "leave `--run-id` out"));
+    }
+    // Before the folder of an earlier run is moved aside.
+    publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_PUBLISHED)?;
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
+    RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;
+    RunFolder::at(home, &new.run_id).set_input_files(&new.input_files)?;
     let project = context.project_dir();
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
@@ -96,10 +114,10 @@ pub(in crate::commands) fn start(
         log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
+    permissions::print_once(context, &row.plan);
     if let Some(note) = dry_run::budget_note(&row.plan) {
         output::note(&format!("note: {note}"));
     }
-    trust::print_permissions_once(context, &row.plan);
     launch(context, &row, new.how)
 }
 
@@ -157,20 +175,30 @@ fn name_in_use(context: &RunContext, store: &Store, name: &str) -> CliError {
     CliError::new(code::WRONG_STATE, format!("{kind} {name} {state}"), hint)
 }
 
-pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
+pub(in crate::commands) fn agent_overrides(context: &RunContext, arguments: &AgentArgs) -> Result<Overrides, CliError> {
     let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
-    let agent = arguments.agent.as_deref().map(agent_kind).transpose();
     let parse_timeout = |text: &String| {
         let timeout = clock::parse_duration(text).filter(|timeout| *timeout > 0);
         timeout.ok_or_else(|| usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 2h"))
     };
     Ok(Overrides {
-        agent: agent.map_err(|(what, fix)| usage(what, &fix))?,
+        agent: arguments.agent.as_deref().map(|text| parse_agent(context, text)).transpose()?,
         model: arguments.model.clone(),
         user_hooks: arguments.user_hooks.then_some(true),
         timeout_ms: arguments.timeout.as_ref().map(parse_timeout).transpose()?,
         ..Overrides::default()
     })
+}
+
+/// Reads the value of `--agent`. A program is looked for in the user's directory, then in the project.
+pub(super) fn parse_agent(context: &RunContext, text: &str) -> Result<AgentKind, CliError> {
+    let mut kind = agent_kind(text).map_err(|(what, fix)| CliError::new(code::USAGE, what, fix))?;
+    if let AgentKind::Command(words) = &mut kind
+        && let Some(program) = words.first_mut().filter(|program| program.contains('/'))
+    {
+        *program = context.resolve(program);
+    }
+    Ok(kind)
 }
 
 pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), CliError> {
@@ -183,8 +211,28 @@ pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), Cli
     }
 }
 
-/// The text of `--input` files: one file as it is, several with their names as headings.
-pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<String>, CliError> {
+/// The files that a pipeline and `--input` name.
+pub(in crate::commands) fn input_files(
+    context: &RunContext,
+    of_pipeline: &[String],
+    flags: &[PathBuf],
+) -> Result<Vec<PathBuf>, CliError> {
+    let of_flags = flags.iter().map(|path| (path.to_string_lossy().into_owned(), false));
+    let mut files = Vec::new();
+    for (pattern, inside) in of_pipeline.iter().map(|pattern| (pattern.clone(), true)).chain(of_flags) {
+        let found = plan::input_files(&context.project, &pattern, inside)
+            .map_err(|error| CliError::new(code::USAGE, error.to_string(), error.hint()))?;
+        files.extend(found.into_iter().filter(|file| !files.contains(file)).collect::<Vec<_>>());
+    }
+    Ok(files)
+}
+
+/// The text of input files: one file as it is, several with their names as headings. `None` if no prompt shows it.
+pub(in crate::commands) fn inputs_text(plan: &Plan, files: &[PathBuf]) -> Result<Option<String>, CliError> {
+    let shows = |stage: &StagePlan| inputs::with_inputs_appended(&stage.prompt, true).contains("${INPUTS}");
+    if !plan.stages.iter().any(shows) {
+        return Ok(None);
+    }
     let mut parts = Vec::new();
     for path in files {
         let bytes = bounded::whole(path, 16 * 1024 * 1024)

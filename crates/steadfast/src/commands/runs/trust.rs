@@ -1,164 +1,142 @@
-//! Trust in commands of a repository. Loop types and pipelines in `.claude` may run commands. A definition whose name
-//! only the repository has runs with a note. One that shadows a built-in or the user's own runs only after `--trust`, and
-//! has to be trusted again after every change.
+//! Refuses to start or resume a run that uses what its repository brings before the user said yes to it: definitions,
+//! their prompts and scripts, and what the agent's client loads from the project by itself.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, IsTerminal as _};
+use std::path::PathBuf;
 
-use steadfast_engine::durable;
-use steadfast_engine::plan::{DefinitionOrigin, Planned, UsedDefinition};
-use steadfast_model::run::{AgentKind, Plan, RunKind, StagePlan};
-use steadfast_model::text;
-use steadfast_system::bounded;
-use steadfast_system::config::AgentsConfig;
+use steadfast_engine::plan::{Planned, UsedDefinition};
+use steadfast_engine::run_folder::RunFolder;
+use steadfast_engine::trust::{Item, Ledger, Repository, SCRIPT, State};
+use steadfast_hosts::adapter;
+use steadfast_model::host::Host;
+use steadfast_model::run::{AgentKind, Plan};
+use steadfast_store::RunRow;
+use steadfast_system::log;
 
 use super::RunContext;
-use crate::commands::person;
+use crate::commands::{person, setup, trust};
 use crate::error::{CliError, code};
 use crate::output;
 
-/// The most commands that a note lists, and the most characters of each.
-const MOST_NAMED: usize = 10;
-const LONGEST_NAMED: usize = 200;
+/// The most files that an error names.
+const MOST_NAMED: usize = 20;
 
-/// Prints which commands of the repository will run. Fails for shadowing definitions that are not trusted; `is_given`
-/// trusts them from now on.
-pub(in crate::commands) fn require_trust(
+/// Fails if a new run uses what the user does not trust; `is_given` trusts it from now on. Returns the scripts that the
+/// repository's definitions name: they are checked again when the run is resumed.
+pub(super) fn require(
     context: &RunContext,
-    planned: &Planned,
+    used: &[UsedDefinition],
+    plan: &Plan,
     is_given: bool,
-) -> Result<(), CliError> {
-    let of_repository: Vec<&UsedDefinition> =
-        planned.used.iter().filter(|used| is_of_repository(context, used)).collect();
-    // The loop types of a shadowing pipeline were not chosen by the user either.
-    let is_shadowing = of_repository.iter().any(|used| used.kind == RunKind::Pipeline && used.shadows);
-    let runs_commands = of_repository.into_iter().filter(|used| !used.commands.is_empty());
-    let (shadowing, chosen): (Vec<&UsedDefinition>, Vec<&UsedDefinition>) =
-        runs_commands.partition(|used| is_shadowing || used.shadows);
-    allow(context, &shadowing, is_given)?;
-    for used in chosen.iter().chain(&shadowing) {
-        output::note(&format!("note: this project's own {} runs: {}", used.kind, named(&used.commands)));
-    }
-    Ok(())
+) -> Result<Vec<PathBuf>, CliError> {
+    let repository = Repository::of(&context.project);
+    let mut items = repository.items_of_definitions(used)?;
+    let is_script = |item: &&Item| item.what == SCRIPT;
+    let scripts = items.iter().filter(is_script).map(|item| item.file.clone()).collect();
+    items.extend(items_of_clients(context, &repository, plan)?);
+    allow(context, &repository, &items, is_given)?;
+    Ok(scripts)
 }
 
-fn named(commands: &[String]) -> String {
-    let words = |command: &String| command.split_whitespace().collect::<Vec<_>>().join(" ");
-    let shown = |command: &String| format!("`{}`", text::headline(&words(command), LONGEST_NAMED));
-    let mut shown: Vec<String> = commands.iter().take(MOST_NAMED).map(shown).collect();
-    if commands.len() > MOST_NAMED {
-        shown.push(format!("and {} more", commands.len() - MOST_NAMED));
-    }
-    shown.join(", ")
+/// The same for a run that is resumed. Its definitions were trusted when they became its plan; everything else may have
+/// changed since.
+pub(super) fn require_again(context: &RunContext, row: &RunRow, is_given: bool) -> Result<(), CliError> {
+    let repository = Repository::of(&context.project);
+    let scripts = RunFolder::at(&context.paths.home, &row.run_id).scripts();
+    let mut items = repository.scripts(&scripts)?;
+    items.extend(items_of_clients(context, &repository, &row.plan)?);
+    allow(context, &repository, &items, is_given)
 }
 
-fn allow(context: &RunContext, shadowing: &[&UsedDefinition], is_given: bool) -> Result<(), CliError> {
-    if shadowing.is_empty() {
+/// Trusts a definition that the user has just created with a command.
+pub(in crate::commands) fn trust_new(context: &RunContext, planned: &Planned) -> Result<(), CliError> {
+    if person::caller_in_project(&context.paths, &context.project)?.is_agent() {
         return Ok(());
     }
-    let ledger = context.paths.home.join("trust.json");
-    let mut trusted = read(&ledger)?;
-    let is_trusted = |used: &UsedDefinition| trusted.get(&key(&used.file)) == Some(&used.sha256);
-    if let Some(used) = shadowing.iter().find(|used| !is_trusted(used) && !is_given) {
-        let is_known = trusted.contains_key(&key(&used.file));
-        let hint = "read the file, then add `--trust`; it stays trusted until it changes";
-        return Err(CliError::new(code::WRONG_STATE, refusal(used, is_known), hint));
+    let repository = Repository::of(&context.project);
+    record(context, &repository, &repository.items_of_definitions(&planned.used)?)
+}
+
+fn items_of_clients(context: &RunContext, repository: &Repository, plan: &Plan) -> Result<Vec<Item>, CliError> {
+    let hosts: BTreeSet<Host> = plan
+        .agents()
+        .filter_map(|agent| match agent.kind {
+            AgentKind::Host(host) => Some(host),
+            AgentKind::Command(_) => None,
+        })
+        .collect();
+    let mut items = Vec::new();
+    for host in hosts.into_iter().filter(|host| !(adapter(*host).trusts_project)(&context.project)) {
+        items.extend(repository.items_of_client(host)?);
     }
+    Ok(items)
+}
+
+fn allow(context: &RunContext, repository: &Repository, items: &[Item], is_given: bool) -> Result<(), CliError> {
+    let ledger = ledger(context)?;
+    let open: Vec<(Item, State)> = items.iter().map(|item| (item.clone(), ledger.state(repository, item))).collect();
+    let open: Vec<(Item, State)> = open.into_iter().filter(|(_, state)| *state != State::Trusted).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let is_agent = person::caller_in_project(&context.paths, &context.project)?.is_agent();
     if is_given {
-        if person::caller(&context.paths).is_agent() {
-            let hint = "run it in your own terminal";
-            return Err(CliError::new(code::WRONG_STATE, "an agent may not trust commands", hint));
-        }
-        trusted.extend(shadowing.iter().map(|used| (key(&used.file), used.sha256.clone())));
-        write(&ledger, &trusted)?;
+        refuse_agent(context)?;
     }
-    Ok(())
+    let can_ask = !is_agent && !context.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if is_given || can_ask {
+        output::note(&trust::page(repository, &open));
+    }
+    if !is_given && !(can_ask && setup::ask("This comes from the repository. Trust it?")?) {
+        return Err(refusal(repository, &open, is_agent));
+    }
+    let items: Vec<Item> = open.into_iter().map(|(item, _)| item).collect();
+    record(context, repository, &items)
 }
 
-fn refusal(used: &UsedDefinition, is_known: bool) -> String {
-    let why = if used.shadows {
-        format!("shadows another {} of that name", used.kind)
+fn refusal(repository: &Repository, open: &[(Item, State)], is_agent: bool) -> CliError {
+    let named =
+        |(item, state): &(Item, State)| format!("{} ({})", repository.shown(&item.file), trust::about(item, *state));
+    let mut names: Vec<String> = open.iter().take(MOST_NAMED).map(named).collect();
+    if open.len() > MOST_NAMED {
+        names.push(format!("and {} more", open.len() - MOST_NAMED));
+    }
+    let message = format!("this repository is not trusted: {}", names.join(", "));
+    let hint = if is_agent {
+        "the user can run `steadfast trust` in their own terminal"
     } else {
-        "is used by a pipeline that shadows another of that name".to_owned()
+        "`steadfast trust` shows what they do and asks; `--trust` here says yes at once"
     };
-    let changed = if is_known { " and has changed since you trusted it" } else { "" };
-    let first = used.commands.first().map(|command| text::headline(command, 80)).unwrap_or_default();
-    format!("not trusted: {} {why} and runs commands (`{first}`){changed}", used.file)
+    CliError::new(code::WRONG_STATE, message, hint)
 }
 
-/// Files in `.claude` come with the repository. Any other file that the user named by its path was chosen, like a script.
-fn is_of_repository(context: &RunContext, used: &UsedDefinition) -> bool {
-    let is_below = |path: &Path| path.starts_with(context.project.join(".claude"));
-    let path = Path::new(&used.file);
-    match used.origin {
-        DefinitionOrigin::Project => true,
-        DefinitionOrigin::Path => {
-            is_below(&fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned())) || is_below(path)
+/// Only a person says yes or takes it back.
+pub(in crate::commands) fn refuse_agent(context: &RunContext) -> Result<(), CliError> {
+    if !person::caller_in_project(&context.paths, &context.project)?.is_agent() {
+        return Ok(());
+    }
+    log::line(&context.paths.log_file(), "refused `trust` in an agent's shell");
+    let hint = "the user can run `steadfast trust` in their own terminal";
+    Err(CliError::new(code::WRONG_STATE, "an agent may not trust what a repository brings", hint))
+}
+
+pub(in crate::commands) fn ledger(context: &RunContext) -> Result<Ledger, CliError> {
+    Ledger::read(&context.paths.home).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => {
+            let hint = "remove the file; repositories then have to be trusted again";
+            CliError::new(code::ENVIRONMENT, error.to_string(), hint)
         }
-        DefinitionOrigin::User | DefinitionOrigin::BuiltIn => false,
-    }
+        _ => error.into(),
+    })
 }
 
-fn key(file: &str) -> String {
-    fs_err::canonicalize(file).map_or_else(|_| file.to_owned(), |path| path.to_string_lossy().into_owned())
+pub(in crate::commands) fn record(
+    context: &RunContext,
+    repository: &Repository,
+    items: &[Item],
+) -> Result<(), CliError> {
+    let mut ledger = ledger(context)?;
+    ledger.trust(repository, items);
+    Ok(ledger.write(&context.paths.home)?)
 }
-
-pub(super) fn read(ledger: &Path) -> Result<BTreeMap<String, String>, CliError> {
-    match bounded::whole(ledger, 16 * 1024 * 1024) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-            let message = format!("cannot parse {}: {error}", ledger.display());
-            CliError::new(code::ENVIRONMENT, message, "remove it; definitions then have to be trusted again")
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-pub(super) fn write(ledger: &Path, trusted: &BTreeMap<String, String>) -> Result<(), CliError> {
-    steadfast_system::paths::create_private_dir(ledger.parent().unwrap_or(Path::new(".")))?;
-    let mut text = serde_json::to_vec_pretty(trusted).map_err(std::io::Error::from)?;
-    text.push(b'\n');
-    Ok(durable::replace(ledger, &text)?)
-}
-
-/// Prints what agents may do without asking, at the first run in a project and after a change of the agent or its flags.
-pub(super) fn print_permissions_once(context: &RunContext, plan: &Plan) {
-    let ledger = context.paths.home.join("permissions.json");
-    // An error here only means that the note is printed again.
-    let mut printed = read(&ledger).unwrap_or_default();
-    let known = printed.entry(context.project_dir()).or_default();
-    let mut lines = Vec::new();
-    for agent in plan.stages.iter().flat_map(StagePlan::all_agents) {
-        let line = permissions(&agent.kind, &context.paths.config.agents);
-        if !known.lines().any(|known| known == line) {
-            known.push_str(&line);
-            known.push('\n');
-            lines.push(line);
-        }
-    }
-    if lines.is_empty() {
-        return;
-    }
-    if plan.stages.iter().any(|stage| !matches!(stage.agent.kind, AgentKind::Command(_))) {
-        let config = context.paths.home.join("config.toml");
-        lines.push(format!("to change that, set `permission_flags` in {}", config.display()));
-    }
-    output::note(&format!("note: what agents may do in this project (printed once):\n  {}", lines.join("\n  ")));
-    let _ = write(&ledger, &printed);
-}
-
-fn permissions(agent: &AgentKind, config: &AgentsConfig) -> String {
-    let AgentKind::Host(host) = agent else {
-        return "a command given as agent may do everything that you may do".to_owned();
-    };
-    let (name, all) = (host.capabilities().program, host.capabilities().all_permissions_flag);
-    match &config.of(*host).permission_flags {
-        None => format!("{name} may run any command and change any file without asking ({all})"),
-        Some(flags) => {
-            format!("{name} may do what your `permission_flags` allow: {}", text::one_line(&flags.join(" ")))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

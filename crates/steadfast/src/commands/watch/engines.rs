@@ -14,6 +14,9 @@ use super::watching::Round;
 use crate::commands::runs;
 use crate::error::CliError;
 
+/// How many of the newest runs are looked at for files that are still to be written.
+const MOST_PUBLISHED: usize = 100;
+
 /// Looks at the detached runs of this home. Other homes look after their own.
 pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
     let running = RunFilter { status: Some(RunStatus::Running), ..RunFilter::default() };
@@ -24,7 +27,8 @@ pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
             look_at(round, &line, &folder)?;
         }
     }
-    Ok(())
+    // Ends whose files could not be written, of runs in any project.
+    runs::publish_owed(round.paths, round.store, None, clock::now(), MOST_PUBLISHED)
 }
 
 fn look_at(round: &mut Round<'_>, line: &RunLine, folder: &RunFolder) -> Result<(), CliError> {

@@ -14,7 +14,7 @@ use steadfast_system::watch_lock::WatchLock;
 
 use super::children::Children;
 use super::report::{Report, Subject};
-use super::{engines, goals};
+use super::{appointments, engines, goals};
 use crate::error::{CliError, code};
 use crate::outbox::{self, Audience};
 use crate::output;
@@ -171,6 +171,7 @@ impl Watch {
         };
         let outcome = goals::look(&mut round);
         let outcome = outcome.and(engines::look(&mut round));
+        let outcome = outcome.and(appointments::look(&mut round));
         let mut outlook = round.outlook;
         outbox::send(&self.paths, &mut store, Audience::Away);
         if let Some(at) = outbox::next_delivery(&self.paths, &store)? {

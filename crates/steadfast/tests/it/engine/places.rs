@@ -6,19 +6,19 @@ use steadfast_model::run::{Check, Checked};
 use super::*;
 
 impl World {
-    fn repository(&self) {
+    pub(super) fn repository(&self) {
         self.git(&["init", "-q", "-b", "main"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
     }
 
     /// A run whose iterations work in one worktree.
-    fn create_apart(&self, plan: &Plan) {
+    pub(super) fn create_apart(&self, plan: &Plan) {
         self.repository();
         self.create(plan);
         RunFolder::create(&self.path("home"), RUN, None, None, true).unwrap();
     }
 
-    fn noted(&self) -> (Run, Vec<String>) {
+    pub(super) fn noted(&self) -> (Run, Vec<String>) {
         let mut notes = KeptNotes::default();
         let run = dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut [&mut notes]).unwrap();
         (run, notes.0)

@@ -112,73 +112,6 @@ fn ten_megabytes_of_output_with_control_characters_are_harmless() {
 }
 
 #[test]
-fn commands_of_the_repository_run_and_are_named() {
-    let world = World::new();
-    let folder = world.claude("loops");
-    world.loop_type_in(&folder, "fix", "completion: {command: 'touch ran; true'}");
-    let run = |more: &[&str]| world.loop_run(&["fix"], "true", more);
-    assert!(!run(&["--dry-run"]).succeeds().stderr.contains("note:"));
-    let told = run(&[]).succeeds().stderr.clone();
-    assert!(told.contains("note: this project's own loop runs: `touch ran; true`\n"), "{told}");
-    assert!(world.in_project("ran").exists());
-    // A repository's agent is a command too; a prompt and the user's own flags are not.
-    world.loop_type_in(&folder, "own", "completion: fixed-n\nruns: 1\nagent: \"sh -c 'touch own'\"");
-    let told = world.run(&["loop", "run", "own"]).succeeds().stderr.clone();
-    assert!(told.contains("own loop runs: `sh -c touch own`"), "{told}");
-    world.loop_type_in(&folder, "plain", "completion: fixed-n\nruns: 1");
-    let told = world.loop_run(&["plain"], COUNTING, &["--verify", "true"]).succeeds().stderr.clone();
-    assert!(!told.contains("note:"), "{told}");
-    assert!(!world.env.home().join("trust.json").exists());
-}
-
-#[test]
-fn a_definition_that_shadows_another_needs_trust_until_it_changes() {
-    let world = World::new();
-    let folder = world.claude("loops");
-    world.loop_type("fix", "completion: fixed-n\nruns: 1");
-    world.loop_type_in(&folder, "fix", "completion: {command: 'touch ran; true'}");
-    let run = |more: &[&str]| world.loop_run(&["fix"], "true", more);
-    let told = run(&[]).fails_with(3, "runs commands (`touch ran; true`)").stderr.clone();
-    assert!(told.contains("shadows another loop of that name") && told.contains("--trust"), "{told}");
-    assert!(!world.in_project("ran").exists());
-    run(&["--dry-run"]).succeeds();
-    run(&["--trust"]).succeeds();
-    assert!(world.in_project("ran").exists());
-    run(&[]).succeeds();
-    world.loop_type_in(&folder, "fix", "completion: {command: 'touch more; true'}");
-    run(&[]).fails_with(3, "has changed since you trusted it");
-    assert!(!world.in_project("more").exists());
-    // The same holds for a built-in type, also if it is named by path.
-    world.loop_type_in(&folder, "work", "completion: {command: 'touch more; true'}");
-    world.loop_run(&["work"], "true", &[]).fails_with(3, "loops/work/loop.yaml");
-    world.loop_run(&[".claude/loops/work", "w"], "true", &[]).fails_with(3, "loops/work/loop.yaml");
-}
-
-#[test]
-fn a_pipeline_is_trusted_with_the_loop_types_that_it_uses() {
-    let world = World::new();
-    world.loop_type("fix", "completion: fixed-n\nruns: 1");
-    world.loop_type_in(&world.claude("loops"), "fix", "completion: {command: 'true'}");
-    let agent = world.agent("true");
-    let run =
-        |file: &str, more: &[&str]| world.run(&[&["pipeline", "run", file, "p", "--agent", &agent], more].concat());
-    world.write(&world.claude("pipelines/both.yaml"), "stages:\n  - {name: a, loop: fix}\n  - {name: b, prompt: hi}\n");
-    run("both", &[]).fails_with(3, "loops/fix/loop.yaml");
-    run("both", &["--trust"]).succeeds();
-    run("both", &[]).succeeds();
-    let verified = "stages:\n  - {name: a, prompt: hi, completion: {verify: ['true']}}\n";
-    world.write(&world.claude("pipelines/own.yaml"), verified);
-    let told = run("own", &[]).succeeds().stderr.clone();
-    assert!(told.contains("note: this project's own pipeline runs: `true`"), "{told}");
-    world.write(&world.env.home().join("pipelines/own.yaml"), "stages:\n  - {name: a, prompt: hi}\n");
-    run("own", &[]).fails_with(3, "pipelines/own.yaml");
-    // A file that the user names by path is trusted, like a script.
-    std::fs::copy(world.claude("pipelines/own.yaml"), world.in_project("mine.yaml")).unwrap();
-    let told = run("mine.yaml", &[]).succeeds().stderr.clone();
-    assert!(!told.contains("note:"), "{told}");
-}
-
-#[test]
 fn a_name_belongs_to_its_directory_and_is_never_guessed() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
@@ -195,16 +128,13 @@ fn a_name_belongs_to_its_directory_and_is_never_guessed() {
 }
 
 #[test]
-fn the_agent_of_a_run_cannot_raise_limits_and_no_agent_can_trust() {
+fn the_agent_of_a_run_cannot_raise_limits() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
     let program = env!("CARGO_BIN_EXE_steadfast");
     let script = format!("{program} loop resume open --max 99 2> told; echo \"$?\" > code");
     assert_eq!(world.loop_run(&["open"], &script, &["--max", "1"]).code, 5);
     assert_eq!(world.lines("code"), ["3"]);
-    world.loop_type_in(&world.claude("loops"), "work", "completion: {command: 'true'}");
-    let mut command = world.env.command(&["loop", "run", "work", "--agent", "true", "--trust"]);
-    crate::env::finish(command.env("CLAUDECODE", "1"), b"").fails_with(3, "an agent may not trust commands");
 }
 
 #[test]
@@ -221,6 +151,7 @@ fn the_first_run_in_a_project_prints_what_its_agents_may_do() {
 
     let first = run(&["run", "make it so", "--max", "1"]);
     assert!(first.contains(may_do_all) && first.contains("`permission_flags` in "), "{first}");
+    assert!(first.contains("add `--sandbox`"), "{first}");
     let argv = std::fs::read_to_string(argv).unwrap();
     assert!(argv.lines().any(|word| word == "--dangerously-skip-permissions"), "the note says what is done: {argv}");
     assert!(!run(&["run", "make it so", "--max", "1"]).contains("may"));
@@ -237,5 +168,6 @@ fn the_first_run_in_a_project_prints_what_its_agents_may_do() {
     for verb in [&["run"][..], &["loop", "run"], &["pipeline", "run"]] {
         let help = world.run(&[verb, &["--help"]].concat()).stdout;
         assert!(help.contains("--dangerously-skip-permissions") && help.contains("permission_flags"), "{help}");
+        assert!(help.contains("--sandbox workspace-write"), "{help}");
     }
 }

@@ -1,20 +1,27 @@
 //! The page of one run.
 
-use steadfast_app::overview::runs::{BranchView, IterationView, RunDetail, RunFacts, StageView, run_detail};
+use steadfast_app::overview::runs::talk::{ApprovalView, NoteView};
+use steadfast_app::overview::runs::{
+    AttemptView, BranchView, IterationView, RunDetail, RunFacts, StageView, run_detail,
+};
+use steadfast_engine::attempt::Attempt;
 use steadfast_engine::worktree;
 use steadfast_model::goal::PausedReason;
-use steadfast_model::run::{RunReason, RunStatus};
+use steadfast_model::run::{RunReason, RunStatus, StagePlan, StageStatus};
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, RunRow};
 
-use super::{answer, manual_entry, show_entry};
+use super::{answer, left, manual_entry, show_entry};
 use crate::commands::runs::RunContext;
 use crate::commands::runs::progress::open_checks;
+use crate::commands::runs::say::note_line;
 use crate::error::code;
 use crate::output::CommandResult;
 
 /// Iterations on the page; JSON has all of them.
 const ITERATIONS_SHOWN: usize = 15;
+/// Messages on the page that were read.
+const NOTES_SHOWN: usize = 3;
 
 pub(in crate::commands::runs) fn status(context: &RunContext, name: &str) -> CommandResult {
     match context.find(name) {
@@ -37,15 +44,16 @@ pub(in crate::commands::runs) fn show_status(
     let home = &context.paths.home;
     // Most runs have no worktrees, and looking for thousands of them takes long.
     let has_worktrees = worktree::are_there(home, &row.run_id);
-    let branch_of = |id, is_parallel| {
-        let kept = has_worktrees.then(|| worktree::kept(home, &row.run_id, id, is_parallel)).flatten();
+    let branch_of = |id, stage: &StagePlan| {
+        let kept = has_worktrees.then(|| worktree::kept(home, &row.run_id, stage, id)).flatten();
         kept.map_or_else(BranchView::default, |kept| BranchView {
             branch: Some(kept.branch),
             worktree: kept.worktree.map(|path| path.to_string_lossy().into_owned()),
             kept_because: kept.stays,
         })
     };
-    let facts = RunFacts { is_live, now: context.now, branch_of: &branch_of };
+    let left_of = |id| left::of(&Attempt::at(home, &row.run_id, id));
+    let facts = RunFacts { is_live, now: context.now, branch_of: &branch_of, left_of: &left_of };
     let detail = run_detail(db, row, &facts, (!context.json).then_some(ITERATIONS_SHOWN))?;
     answer(context, &detail, code, || status_page(&detail))
 }
@@ -63,6 +71,7 @@ fn status_page(detail: &RunDetail) -> String {
             text::duration(detail.elapsed_seconds)
         ),
     ];
+    lines.extend(detail.ended_by.iter().map(|ended| ended.why.clone()));
     lines.extend(detail.goal.iter().filter(|_| !run.is_live).map(|goal| format!("goal: {}", goal.state)));
     lines.extend(run.pid.map(|pid| format!("engine: pid {pid}")));
     if let Some((until, why)) = detail.waiting_until.zip(detail.waiting_for).filter(|_| run.is_live) {
@@ -70,30 +79,75 @@ fn status_page(detail: &RunDetail) -> String {
     }
     let has_stages = detail.stages.len() > 1;
     if has_stages {
-        lines.extend(detail.stages.iter().map(stage_line));
+        lines.extend(detail.stages.iter().map(|stage| stage_line(detail, stage)));
     }
     lines.extend(detail.history.iter().map(|iteration| iteration_line(iteration, has_stages)));
+    lines.extend(detail.approvals.iter().filter_map(approval_line));
+    lines.extend(last_notes(detail).map(|note| format!("  {}", note_line(note, has_stages))));
     let places = detail.history.iter().map(|iteration| &iteration.place);
     for line in places.chain(detail.under_way.iter().map(|attempt| &attempt.place)).filter_map(branch_line) {
         if !lines.contains(&line) {
             lines.push(line);
         }
     }
-    lines.extend(next_step(detail));
+    if run.is_orphaned && !detail.is_history_only {
+        lines.extend(left::lines(detail));
+    } else {
+        lines.extend(next_step(detail));
+    }
     lines.join("\n")
 }
 
-fn stage_line(stage: &StageView) -> String {
+/// A question that waits, or an answer.
+fn approval_line(asked: &ApprovalView) -> Option<String> {
+    let stage = text::headline(asked.stage_name.as_deref().unwrap_or_default(), 60);
+    let note = asked.note.as_deref().filter(|note| !note.is_empty());
+    let note = note.map(|note| format!(": {}", text::headline(note, 90))).unwrap_or_default();
+    match asked.approved {
+        Some(true) => Some(format!("  stage {stage} was approved{note}")),
+        Some(false) => Some(format!("  stage {stage} was rejected{note}")),
+        None if asked.waiting => {
+            Some(format!("  stage {stage} waits for your yes: {}", text::headline(&asked.question, 200)))
+        }
+        None => None,
+    }
+}
+
+/// The messages that wait, and the last of those that were read.
+fn last_notes(detail: &RunDetail) -> impl Iterator<Item = &NoteView> {
+    let read = detail.notes.iter().filter(|note| !note.is_waiting()).count();
+    detail.notes.iter().skip(read.saturating_sub(NOTES_SHOWN))
+}
+
+fn stage_line(detail: &RunDetail, stage: &StageView) -> String {
     let reason = stage.reason.as_deref().map(|reason| format!(" ({})", text::headline(reason, 60)));
-    format!(
-        "  {}. {}: {}{}, {}/{}",
-        stage.stage,
-        stage.name,
-        stage.status,
-        reason.unwrap_or_default(),
-        stage.iterations,
-        stage.max_iterations
-    )
+    let status = stage.status.to_string().replace('_', " ");
+    let counted = match stage.status {
+        StageStatus::Skipped => String::new(),
+        _ => format!(", {}/{}", stage.iterations, stage.max_iterations),
+    };
+    let active: Vec<String> = detail.under_way.iter().filter(|attempt| attempt.stage == stage.stage).map(at).collect();
+    let mut more = Vec::new();
+    if !active.is_empty() && detail.run.is_live {
+        more.push(format!("now {}", active.join(", ")));
+    }
+    if let Some(needs) = stage.needs.as_ref().filter(|needs| !needs.is_empty() && !stage.status.is_over()) {
+        more.push(format!("needs {}", needs.join(", ")));
+    }
+    if let Some(question) = stage.approve.as_deref().filter(|_| stage.status == StageStatus::AwaitingApproval) {
+        let (kind, name) = (detail.run.kind, &detail.run.name);
+        let question = text::headline(question, 100);
+        more.push(format!("\"{question}\" `steadfast {kind} approve {name} {}`", stage.name));
+    }
+    more.extend(stage.answer.as_deref().map(|answer| format!("answer: {}", text::headline(answer, 100))));
+    more.extend(stage.note.clone());
+    let more: String = more.iter().map(|part| format!("; {part}")).collect();
+    format!("  {}. {}: {status}{}{counted}{more}", stage.stage, stage.name, reason.unwrap_or_default())
+}
+
+fn at(attempt: &AttemptView) -> String {
+    let phase = if attempt.phase == "running" { String::new() } else { format!(" ({})", attempt.phase) };
+    format!("iteration {}{phase}", attempt.iteration)
 }
 
 fn iteration_line(iteration: &IterationView, has_stages: bool) -> String {
@@ -126,12 +180,15 @@ fn next_step(detail: &RunDetail) -> Option<String> {
         return None;
     }
     let resume = format!("next: steadfast {kind} resume {name}");
+    if let Some(asked) = detail.approvals.iter().find(|asked| asked.waiting) {
+        let stage = asked.stage_name.as_deref().unwrap_or_default();
+        let first = if run.is_live { "" } else { "its engine is gone; " };
+        let then = if run.is_live { String::new() } else { format!(", then resume {name}") };
+        return Some(format!("{first}next: steadfast {kind} approve {name} {stage} (or reject){then}"));
+    }
     let reason = run.reason.as_deref().and_then(RunReason::parse);
     match run.status {
-        RunStatus::Running if run.is_live => Some(format!("next: steadfast {kind} attach {name} (or kill, logs -f)")),
-        RunStatus::Running => Some(format!(
-            "its engine is gone; next: `steadfast {kind} resume {name}` resumes it, `kill {name}` ends it"
-        )),
+        RunStatus::Running => Some(format!("next: steadfast {kind} attach {name} (or kill, logs -f)")),
         RunStatus::Completed if reason == Some(RunReason::CostCap) => {
             Some(format!("{resume}, once the daily or weekly cap (`[limits]` in config.toml) allows"))
         }

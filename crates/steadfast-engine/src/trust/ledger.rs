@@ -1,0 +1,73 @@
+//! `trust.json` in the home: the digests that the user said yes to, by repository and file.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use steadfast_system::{bounded, paths};
+
+use super::{Item, Repository};
+use crate::durable;
+
+const LONGEST: u64 = 64 * 1024 * 1024;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Absent in files of earlier versions, which did not look at prompts and scripts.
+    #[serde(default)]
+    projects: BTreeMap<PathBuf, BTreeMap<PathBuf, String>>,
+}
+
+/// What the user said about an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Trusted,
+    /// Its content is not the one that the user trusted.
+    Changed,
+    New,
+}
+
+impl Ledger {
+    pub fn path(home: &Path) -> PathBuf {
+        home.join("trust.json")
+    }
+
+    pub fn read(home: &Path) -> io::Result<Self> {
+        let path = Self::path(home);
+        let Some(text) = bounded::text_if_exists(&path, LONGEST)? else { return Ok(Self::default()) };
+        serde_json::from_str(&text).map_err(|error| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("cannot parse {}: {error}", path.display()))
+        })
+    }
+
+    pub fn write(&self, home: &Path) -> io::Result<()> {
+        paths::create_private_dir(home)?;
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        durable::replace(&Self::path(home), &text)
+    }
+
+    pub fn state(&self, repository: &Repository, item: &Item) -> State {
+        match self.projects.get(&repository.root).and_then(|files| files.get(&item.file)) {
+            Some(known) if *known == item.sha256 => State::Trusted,
+            Some(_) => State::Changed,
+            None => State::New,
+        }
+    }
+
+    pub fn trust(&mut self, repository: &Repository, items: &[Item]) {
+        let files = self.projects.entry(repository.root.clone()).or_default();
+        files.extend(items.iter().map(|item| (item.file.clone(), item.sha256.clone())));
+    }
+
+    /// Forgets these items; `None` forgets the whole repository. Returns how many files are no longer trusted.
+    pub fn revoke(&mut self, repository: &Repository, items: Option<&[Item]>) -> usize {
+        let Some(items) = items else {
+            return self.projects.remove(&repository.root).map_or(0, |files| files.len());
+        };
+        let Some(files) = self.projects.get_mut(&repository.root) else { return 0 };
+        items.iter().filter(|item| files.remove(&item.file).is_some()).count()
+    }
+}

@@ -1,0 +1,138 @@
+//! Finds the files of a project that a command runs: `./check.sh`, `bash scripts/x.sh`, `python3 tools/y.py`. A file that
+//! a command only reads is left out, because agents change such files all the time.
+
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use steadfast_system::bounded;
+
+/// Programs that run the file which follows them.
+const RUNNERS: [&str; 24] = [
+    ".",
+    "source",
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "fish",
+    "python",
+    "pypy",
+    "node",
+    "deno",
+    "bun",
+    "tsx",
+    "ruby",
+    "perl",
+    "php",
+    "lua",
+    "pwsh",
+    "Rscript",
+    "osascript",
+    "awk",
+    "make",
+    "just",
+];
+const SCRIPT_ENDS: [&str; 16] =
+    ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "mts", "rb", "pl", "php", "lua", "ps1", "mk"];
+/// A command with more words is not looked at further.
+const MOST_WORDS: usize = 10_000;
+
+pub(super) fn named_in(command: &str, project: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut add = |file: PathBuf| {
+        if !found.contains(&file) {
+            found.push(file);
+        }
+    };
+    let mut places = vec![project.to_owned()];
+    for simple in command.split([';', '|', '&', '(', ')', '{', '}', '\n', '`']) {
+        let mut runs_next = true;
+        let mut words = simple.split([' ', '\t', '\'', '"', '=', '<', '>']).filter(|word| !word.is_empty());
+        let mut before = "";
+        for word in words.by_ref().take(MOST_WORDS) {
+            if before == "cd" {
+                places.extend(files_of(word, &places).filter(|place| place.is_dir()).collect::<Vec<_>>());
+            }
+            for file in files_of(word, &places).filter(|file| file.is_file()).collect::<Vec<_>>() {
+                if runs_next || is_script(&file) {
+                    add(file);
+                }
+            }
+            // Flags and their values may stand between a program and its script.
+            runs_next = is_runner(word) || runs_next && word.starts_with('-');
+            before = word;
+        }
+    }
+    // Names with spaces.
+    for word in shlex::Shlex::new(command).take(MOST_WORDS) {
+        files_of(&word, &places).filter(|file| file.is_file() && is_script(file)).for_each(&mut add);
+    }
+    found
+}
+
+/// Where a word may point to. `$DIR/x.sh` is tried as `x.sh`, since variables that name the project are common.
+fn files_of<'a>(word: &'a str, places: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
+    let below = word.starts_with(['$', '/', '~']).then(|| word.split_once('/')).flatten().map(|(_, rest)| rest);
+    let names = [Some(word).filter(|word| !word.starts_with('/')), below];
+    let names = names.into_iter().flatten().filter(|name| !name.is_empty());
+    let in_places = names.flat_map(move |name| places.iter().map(move |place| place.join(name)));
+    let own = Some(PathBuf::from(word)).filter(|path| path.is_absolute());
+    let project = places.first().cloned().unwrap_or_default();
+    in_places.chain(own.filter(move |path| path.starts_with(&project)))
+}
+
+fn is_runner(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    RUNNERS.contains(&name) || RUNNERS.contains(&word)
+}
+
+fn is_script(file: &Path) -> bool {
+    let has_end = file.extension().and_then(|end| end.to_str()).is_some_and(|end| SCRIPT_ENDS.contains(&end));
+    let is_executable = || std::fs::metadata(file).is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
+    let mut start = [0; 2];
+    let mut is_marked =
+        || bounded::open(file).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!";
+    has_end || is_executable() || is_marked()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_found_in_commands_and_files_that_are_only_read_are_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let project = directory.path();
+        fs_err::create_dir_all(project.join("tools/my dir")).unwrap();
+        for file in ["check.sh", "tools/x.sh", "tools/y.py", "tools/my dir/z.sh", "plan.md", "tool", "marked", "data"] {
+            fs_err::write(project.join(file), if file == "marked" { "#!/bin/sh" } else { "x" }).unwrap();
+        }
+        for (command, expected) in [
+            ("./check.sh", &["check.sh"][..]),
+            ("check.sh --all plan.md", &["check.sh"]),
+            ("bash tools/x.sh plan.md", &["tools/x.sh"]),
+            ("bash -eu data", &["data"]),
+            ("/usr/bin/python3.12 tools/y.py data", &["tools/y.py"]),
+            ("test -s plan.md && grep -q done plan.md", &[]),
+            ("make -s;./tool", &["tool"]),
+            ("A=$(./tool) sh -c './check.sh | tee data'", &["tool", "check.sh"]),
+            ("\"$ROOT\"/check.sh", &["check.sh"]),
+            ("\"${ROOT}/tools/x.sh\" $(pwd)/check.sh", &["tools/x.sh", "check.sh"]),
+            ("cd tools && ./x.sh", &["tools/x.sh"]),
+            ("'tools/my dir/z.sh'", &["tools/my dir/z.sh"]),
+            ("env -i . marked; cat data", &["marked"]),
+            ("run --script=tools/x.sh < data", &["tools/x.sh"]),
+            ("cat marked", &["marked"]),
+            ("/bin/sh -c true /etc/passwd", &[]),
+            ("", &[]),
+        ] {
+            let expected: Vec<PathBuf> = expected.iter().map(|file| project.join(file)).collect();
+            let found: Vec<PathBuf> =
+                named_in(command, project).iter().map(|file| fs_err::canonicalize(file).unwrap()).collect();
+            assert_eq!(found, expected, "{command}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a killed git leaves of a merge: some files of the result, without a sign that a merge is in progress. Such files
+//! are put back only if their content is that of the merge, whole or cut off, so that no other change is lost.
+
+use std::path::Path;
+
+use steadfast_system::bounded;
+
+use super::place::Place;
+use super::{FILE_BYTES, MOST_LISTED, MergeRecord};
+use crate::durable;
+use crate::worktree::WorktreeError;
+
+pub(super) fn take_back(place: &Place<'_>, record: &MergeRecord) -> Result<(), WorktreeError> {
+    let Some(result) = result_of(place, record)? else { return Ok(()) };
+    let root = place.root()?;
+    let is_of_merge = |file: &String| is_part_of(place, &root.join(file), &result, file);
+    let added =
+        place.paths(&["diff", "--name-only", "--diff-filter=A", "--no-renames", "-z", &record.before, &result])?;
+    let changed = place.uncommitted()?;
+    let tracked: Vec<&String> = changed.iter().filter(|file| !added.contains(file)).collect();
+    if !tracked.iter().all(|file| is_of_merge(file)) {
+        // Somebody works here: the caller refuses to merge.
+        return Ok(());
+    }
+    for file in tracked {
+        place.git(&["checkout", "--quiet", "HEAD", "--", &format!(":(top,literal){file}")])?;
+    }
+    for file in added.iter().filter(|file| is_of_merge(file)) {
+        place.git(&["rm", "--cached", "--quiet", "--ignore-unmatch", "--", &format!(":(top,literal){file}")])?;
+        durable::if_exists(fs_err::remove_file(root.join(file)))?;
+    }
+    Ok(())
+}
+
+/// The tree that the merge results in, with conflict markers where there are conflicts.
+fn result_of(place: &Place<'_>, record: &MergeRecord) -> Result<Option<String>, WorktreeError> {
+    let arguments = ["merge-tree", "--write-tree", "--no-messages", "--name-only", &record.before, &record.tip];
+    let printed = place.reading().capture(&arguments, MOST_LISTED)?;
+    // 1 is a conflict; older versions of git cannot do this at all.
+    let is_known = matches!(printed.exit_code, Some(0 | 1));
+    let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let is_tree = |line: &&str| line.len() >= 40 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Ok(text.lines().next().filter(is_tree).filter(|_| is_known).map(str::to_owned))
+}
+
+/// Whether a file is the beginning of what a tree has there, or is missing.
+fn is_part_of(place: &Place<'_>, path: &Path, tree: &str, file: &str) -> bool {
+    let Ok(found) = durable::if_exists(bounded::whole(path, FILE_BYTES)) else { return false };
+    let Some(found) = found else { return true };
+    let expected = place.reading().bytes(&["cat-file", "blob", &format!("{tree}:{file}")], FILE_BYTES);
+    expected.is_ok_and(|expected| expected.starts_with(&found))
+}

@@ -1,0 +1,81 @@
+//! What an engine saved and could not publish: the end of a run, its entry in the completions file, outputs of stages. The
+//! commands that look at runs, a later run and `steadfast watch` publish it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use steadfast_engine::files;
+use steadfast_engine::goal_link::GoalLink;
+use steadfast_engine::lock::RunLock;
+use steadfast_engine::publish::{PublishError, Publisher};
+use steadfast_engine::run_folder::RunFolder;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::RunStatus;
+use steadfast_store::{RunFilter, RunRow, Store};
+use steadfast_system::paths::Paths;
+
+use crate::error::CliError;
+use crate::output;
+
+/// Publishes what the dead engine of a run left, without starting another.
+pub(super) fn publish(paths: &Paths, row: &RunRow, now: Millis) -> Result<(), CliError> {
+    if RunLock::is_held(&paths.home, &row.run_id)? {
+        return Ok(());
+    }
+    // Only a note: reading commands still work without the files.
+    if let Err(error) = publish_files(paths, row) {
+        output::note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
+    }
+    if row.run.status != RunStatus::Running
+        && let Some(mut goal) = GoalLink::of_run(&paths.home, &paths.store, row)?
+    {
+        goal.show(row, now)?;
+    }
+    Ok(())
+}
+
+fn publish_files(paths: &Paths, row: &RunRow) -> Result<(), PublishError> {
+    let mut publisher = Publisher::open(&paths.home, &paths.store, row)?;
+    if row.run.status == RunStatus::Running {
+        return publisher.save_outputs(row);
+    }
+    if publisher.is_behind(row)? {
+        return publisher.show(row);
+    }
+    publisher.set_complete(row);
+    Ok(())
+}
+
+/// Publishes the ends that are not published completely, of the newest run of each name: in one project, or in all.
+pub(in crate::commands) fn publish_owed(
+    paths: &Paths,
+    store: &Store,
+    project: Option<&Path>,
+    now: Millis,
+    most: usize,
+) -> Result<(), CliError> {
+    let project_dir = project.map(|project| project.to_string_lossy().into_owned());
+    let filter = RunFilter { project_dir: project_dir.as_deref(), ..RunFilter::default() };
+    // An entry may say `running` after the end: an edit by hand that began before it brought it back.
+    let listed = project.and_then(|project| files::registry(project).ok()).unwrap_or_default();
+    let is_shown_running =
+        |run_id: &str| listed.iter().any(|entry| entry.run_id.as_deref() == Some(run_id) && entry.status == "running");
+    let mut seen = BTreeSet::new();
+    for line in store.read().runs(filter, most)? {
+        if !seen.insert((line.project_dir.clone(), line.kind.to_string(), line.name.clone()))
+            || line.status == RunStatus::Running
+        {
+            continue;
+        }
+        let is_published = RunFolder::at(&paths.home, &line.run_id).is_end_published(line.completed_at_ms);
+        if is_published && !is_shown_running(&line.run_id) {
+            continue;
+        }
+        if Path::new(&line.project_dir).is_dir()
+            && let Some(row) = store.read().run(&line.run_id)?
+        {
+            publish(paths, &row, now)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! What could not be written into the public files is written later: by the engine, or by the next command.
+
+use serde_json::json;
+
+use crate::env::finish;
+use crate::runs::World;
+
+const STAGES: &str = "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: go}\n  - {name: two, prompt: go}\n\
+                      \x20 - {name: three, prompt: go}\n";
+const OUTPUT: &str = "pipeline-runs/r/stage-2-two/output.md";
+
+/// A pipeline whose second stage puts a directory where its output belongs.
+fn blocked(more: &str) -> World {
+    let world = World::new();
+    world.write(&world.in_project("p.yaml"), STAGES);
+    let agent = world.agent(&format!(
+        "[ $STEADFAST_STAGE = two ] && mkdir -p .claude/{OUTPUT}/x
+        {more}
+        echo said $STEADFAST_STAGE"
+    ));
+    let output = world.run(&["pipeline", "run", "p.yaml", "r", "--agent", &agent]);
+    output.succeeds();
+    assert!(output.stderr.contains("cannot keep the output of stage 2"), "{output:?}");
+    world
+}
+
+fn is_published(world: &World) -> bool {
+    let state = world.json("pipeline-runs/r/state.json");
+    let is_there = std::fs::read_to_string(world.claude(OUTPUT)).is_ok_and(|text| text == "said two\n");
+    assert_eq!(is_there, state.get("unpublished").is_none(), "{state}");
+    is_there
+}
+
+#[test]
+fn an_output_that_could_not_be_written_is_written_by_the_next_command() {
+    for command in [&["pipeline", "status", "r"][..], &["pipeline", "list"], &["pipeline", "cleanup"]] {
+        let world = blocked("");
+        assert!(!is_published(&world));
+        let state = world.json("pipeline-runs/r/state.json");
+        assert_eq!((&state["status"], &state["unpublished"]), (&json!("completed"), &json!(["stage-2-two/output.md"])));
+        world.run(command).succeeds();
+        assert!(!is_published(&world), "it is still blocked");
+        std::fs::remove_dir_all(world.claude(OUTPUT)).unwrap();
+        world.run(command).succeeds();
+        assert!(is_published(&world), "{command:?}");
+    }
+}
+
+#[test]
+fn a_later_run_and_the_watcher_write_it_too() {
+    let world = blocked("");
+    std::fs::remove_dir_all(world.claude(OUTPUT)).unwrap();
+    world.loop_type("turn", "completion: fixed-n");
+    world.loop_run(&["turn", "other"], "true", &["--max", "1"]).succeeds();
+    assert!(is_published(&world));
+
+    let world = blocked("");
+    std::fs::remove_dir_all(world.claude(OUTPUT)).unwrap();
+    world.run(&["watch", "--once"]).succeeds();
+    assert!(is_published(&world));
+}
+
+#[test]
+fn the_engine_writes_it_at_its_next_step() {
+    let world = blocked(&format!("[ $STEADFAST_STAGE = three ] && rm -r .claude/{OUTPUT}"));
+    assert!(is_published(&world));
+}
+
+#[test]
+fn cleanup_keeps_an_answer_that_is_still_owed() {
+    let world = blocked("");
+    world.env.execute("UPDATE runs SET completed_at_ms = 1");
+    world.run(&["pipeline", "cleanup", "--older-than", "1"]).succeeds();
+    std::fs::remove_dir_all(world.claude(OUTPUT)).unwrap();
+    world.run(&["pipeline", "status", "r"]).succeeds();
+    assert!(is_published(&world));
+}
+
+#[test]
+fn a_kill_after_any_saved_step_loses_no_output() {
+    let mut ended = 0;
+    for nth in 1..=12 {
+        let world = World::new();
+        world.write(&world.in_project("p.yaml"), "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: go}\n");
+        let agent = world.agent("echo said");
+        let mut command = world.env.command(&["pipeline", "run", "p.yaml", "r", "--agent", &agent]);
+        let output = finish(command.env("STEADFAST_CRASH_AT", format!("engine.saved:{nth}")), b"");
+        if output.code == 0 {
+            break;
+        }
+        let status = world.status("pipeline", "r");
+        if status["stages"][0]["iterations_run"] != json!(1) {
+            continue;
+        }
+        ended += 1;
+        let text = std::fs::read_to_string(world.claude("pipeline-runs/r/stage-1-one/output.md"));
+        assert_eq!(text.ok().as_deref(), Some("said\n"), "{nth}: {status}");
+        if status["status"] == json!("completed") {
+            assert_eq!(world.json("loop-completions.json")[0]["status"], json!("completed"));
+        }
+    }
+    assert!(ended > 0);
+}
+
+#[test]
+fn the_last_end_wins_in_the_completions_file() {
+    let world = World::new();
+    world.loop_type("turn", "completion: fixed-n");
+    world.write(&world.claude("loop-completions.json"), "[{\"session\": \"before\", \"mine\": 1}]");
+    let script = "if [ -e fixed ]; then echo ok; else exit 1; fi";
+    assert_ne!(world.loop_run(&["turn", "r"], script, &["--max", "1"]).code, 0);
+    world.loop_run(&["turn", "later"], "true", &["--max", "1"]).succeeds();
+    let ends = || {
+        let ends = world.json("loop-completions.json");
+        let of = |end: &serde_json::Value| (end["session"].clone(), end["status"].clone());
+        ends.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    let (before, later) = ((json!("before"), json!(null)), (json!("later"), json!("completed")));
+    assert_eq!(ends(), [before.clone(), (json!("r"), json!("failed")), later.clone()]);
+    world.write(&world.in_project("fixed"), "");
+    world.run(&["loop", "resume", "r"]).succeeds();
+    assert_eq!(ends(), [before.clone(), (json!("r"), json!("completed")), later.clone()]);
+
+    world.run(&["loop", "resume", "r", "--max", "2"]).succeeds();
+    assert_eq!(world.json("loop-completions.json").as_array().unwrap().len(), 3);
+}
