@@ -53,8 +53,7 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
 
 /// When something happens if no event comes before: a wait is over, or a limit on time is reached meanwhile.
 fn next_wake(plan: &Plan, run: &Run, now: Millis) -> Option<Millis> {
-    let is_asking = run.stages.iter().any(|stage| stage.status == StageStatus::AwaitingApproval);
-    if run.status != RunStatus::Running || (run.wait.is_none() && !is_asking) {
+    if run.status != RunStatus::Running || (run.wait.is_none() && !run.is_asking()) {
         return None;
     }
     let limits = stages_in(run, StageStatus::Running).into_iter().map(|stage| attempt_time_left(plan, run, stage, now));
@@ -136,6 +135,11 @@ fn index(stage: u32) -> Option<usize> {
 }
 
 impl Run {
+    /// Whether a stage waits for a person.
+    pub fn is_asking(&self) -> bool {
+        self.stages.iter().any(|stage| stage.status == StageStatus::AwaitingApproval)
+    }
+
     /// The state of a stage, counted from 1.
     pub fn stage_state(&self, stage: u32) -> Option<&StageState> {
         self.stages.get(index(stage)?)

@@ -125,6 +125,7 @@ fn status_text(run: &RunView) -> String {
     match reason {
         _ if run.is_orphaned => "gone (was running)".to_owned(),
         _ if run.is_live && run.is_stop_requested => "running (stopping)".to_owned(),
+        _ if run.is_live && run.is_asking => "running (waits for your yes)".to_owned(),
         Some(reason) => format!("{status} ({reason})"),
         None => status,
     }
