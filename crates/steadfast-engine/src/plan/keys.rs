@@ -146,6 +146,18 @@ pub(super) struct Keys<'a> {
     known: Vec<&'static str>,
 }
 
+#[cfg(test)]
+impl Keys<'_> {
+    /// A mapping without entries, to see which keys a table asks for.
+    pub(super) fn empty() -> Self {
+        Self { at: super::fault::Faults::default().file(""), entries: &[], known: Vec::new() }
+    }
+
+    pub(super) fn known(&self) -> &[&'static str] {
+        &self.known
+    }
+}
+
 impl<'a> Keys<'a> {
     /// The value of the first entry with one of these names.
     pub(super) fn take(&mut self, names: &[&'static str]) -> Option<Value<'a>> {
