@@ -138,7 +138,8 @@ fn list_and_status_match_their_schemas() {
     let listed = |kind: &str| check("run-list.schema.json", &world.run(&[kind, "list", "--json"]).succeeds().json());
     listed("loop");
     world.loop_type("two", "completion: {promise: DONE}\nlimits: {errors: 1}");
-    let script = "[ $STEADFAST_ITERATION = 1 ] && echo fine || { sleep 0.2; exit 1; }";
+    let script = "echo '{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}' > $STEADFAST_RESULT
+        [ $STEADFAST_ITERATION = 1 ] && echo fine || { sleep 0.2; exit 1; }";
     let output = world.loop_run(&["two"], script, &["--json", "--budget", "3M"]);
     assert_eq!(output.code, 1);
     check("run-status.schema.json", &output.json());
