@@ -7,8 +7,9 @@ use steadfast_model::run::template::{self, Variables};
 
 use super::blocks::{ParallelDef, parallel_inputs};
 use super::fault::{Location, did_you_mean};
-use super::keys::{Commands, LocatedText, Setting, Value, keys, located_text, text, truth};
+use super::keys::{LocatedText, Setting, Value, keys, located_text, text, truth};
 use super::links::Reach;
+use super::named::Commands;
 use super::stage::StagePrompt;
 
 /// The variables of a stage that merges.
