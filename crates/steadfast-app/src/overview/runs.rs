@@ -71,6 +71,9 @@ pub struct RunView {
     pub run_id: String,
     #[serde(skip)]
     pub is_stop_requested: bool,
+    /// A stage waits for a person.
+    #[serde(skip)]
+    pub is_asking: bool,
 }
 
 /// An entry of the registry that a user wrote by hand, without a run. Missing values are null.
@@ -169,6 +172,7 @@ impl RunView {
             project: line.project_dir,
             run_id: line.run_id,
             is_stop_requested: line.is_stop_requested,
+            is_asking: line.is_asking,
         }
     }
 
@@ -194,6 +198,7 @@ impl RunView {
             project: row.project_dir.clone(),
             run_id: row.run_id.clone(),
             is_stop_requested: row.stop_requested.is_some(),
+            is_asking: run.is_asking(),
         }
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use steadfast_model::clock;
-use steadfast_model::limit::Axis;
 use steadfast_model::run::template::Variables;
 use steadfast_model::run::{AttemptId, RunKind, StagePlan, machine};
 
@@ -203,13 +202,10 @@ impl Dispatcher<'_, '_> {
 
     /// Until the first of the limits that end this attempt: the run's, the stage's and its own.
     fn remaining_seconds(&self, stage: &StagePlan, number: u32) -> i64 {
-        let now = clock::now();
-        let of_run = machine::time_left(&self.plan, &self.run, now);
-        let began = self.run.stage_state(number).and_then(|state| state.started_at_ms).unwrap_or(now);
-        let of_stage = stage.limits.get(Axis::Hours).map(|most| most.saturating_sub(now.saturating_sub(began)));
-        let of_attempt = Some(limit_of(stage)).filter(|limit| *limit < FARTHEST);
-        let of_attempt = of_attempt.and_then(|limit| i64::try_from(limit.as_millis()).ok());
-        let left = [of_run, of_stage, of_attempt].into_iter().flatten().min();
+        let of_stage = machine::attempt_time_left(&self.plan, &self.run, number, clock::now());
+        let own = Some(limit_of(stage)).filter(|limit| *limit < FARTHEST);
+        let own = own.and_then(|limit| i64::try_from(limit.as_millis()).ok());
+        let left = of_stage.into_iter().chain(own).min();
         left.map_or(-1, |left| left.max(0) / 1_000)
     }
 }

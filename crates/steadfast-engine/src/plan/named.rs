@@ -25,19 +25,16 @@ pub(super) fn env(value: &Value<'_>) -> Option<Vec<EnvVariable>> {
     if value.is_off() {
         return None;
     }
-    let variables: Vec<EnvVariable> = match &value.node.value {
-        Yaml::Map(entries) => {
-            let entries = entries.iter().map(|entry| Value::of_entry(entry, &value.at));
-            entries.filter_map(|entry| renamed(&entry)).collect()
-        }
-        _ => {
-            let named = value.elements().filter_map(|element| {
-                let name = text(&element)?;
-                let name = checked(name.trim(), &element.at)?;
-                Some(EnvVariable { from: name.clone(), name })
-            });
-            named.collect()
-        }
+    let variables: Vec<EnvVariable> = if let Yaml::Map(entries) = &value.node.value {
+        let entries = entries.iter().map(|entry| Value::of_entry(entry, &value.at));
+        entries.filter_map(|entry| renamed(&entry)).collect()
+    } else {
+        let named = value.elements().filter_map(|element| {
+            let name = text(&element)?;
+            let name = checked(name.trim(), &element.at)?;
+            Some(EnvVariable { from: name.clone(), name })
+        });
+        named.collect()
     };
     let is_empty = match &value.node.value {
         Yaml::Map(entries) => entries.is_empty(),

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use steadfast_model::host::Host;
 
+mod blocks;
 mod built_in;
 mod faults;
 mod language;

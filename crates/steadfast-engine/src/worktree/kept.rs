@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_model::run::{AttemptId, StagePlan, name};
+use steadfast_model::run::{AttemptId, StagePlan};
 
 use super::{STAYS, Worktree, WorktreeError};
 use crate::process::Cancel;
@@ -35,8 +35,10 @@ pub(crate) fn part_of(stage: &StagePlan, id: AttemptId) -> String {
     }
 }
 
+/// The worktree of a lane. Its name becomes a part of a path and of a branch.
 pub(crate) fn part_of_lane(lane: &str) -> String {
-    format!("lane-{}", name::in_branch(lane))
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    format!("lane-{}", lane.chars().map(plain).collect::<String>())
 }
 
 /// The branch that an iteration worked on, unless it worked in the project itself.

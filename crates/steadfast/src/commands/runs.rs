@@ -43,7 +43,7 @@ pub(super) use appointments::make as make_appointment;
 pub(super) use approval::answer;
 pub(super) use background::restart;
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, input_files, inputs_text, start};
-pub(super) use trust::{ledger, trust_new};
+pub(super) use trust::{ledger, refuse_agent, trust_new};
 pub(super) use unpublished::publish_owed;
 pub(super) use view::{faults_json, format_faults};
 
@@ -122,7 +122,7 @@ impl RunContext {
     }
 
     fn publish_end(&self, row: &RunRow) -> Result<(), CliError> {
-        unpublished::publish(&self.paths, row, self.now)
+        unpublished::publish(&self.paths, row, self.now, &output::note)
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {

@@ -62,9 +62,14 @@ fn kill_everywhere(scenario: Scenario, least: usize, most: u32) {
             nth = if is_reached && nth < most { nth + 1 } else { 1 };
         }
         let is_possible = match point {
-            Point::Checked => matches!(scenario, Scenario::Plateau | Scenario::Goal),
+            Point::Checked => matches!(scenario, Scenario::Plateau | Scenario::Goal | Scenario::Graph),
+            Point::Decided | Point::ArtifactsKept | Point::MergeBegun | Point::BranchMerged | Point::MergeConflict => {
+                scenario == Scenario::Graph
+            }
+            // No merge is given up.
+            Point::MergeAborted => false,
             Point::EvidenceKept => scenario == Scenario::Goal,
-            _ if is_of_worktrees => scenario == Scenario::Pipeline,
+            _ if is_of_worktrees => scenario.has_branches(),
             _ => true,
         };
         assert_eq!(often > 0, is_possible, "{scenario:?}: {} is reached or not", point.name());
@@ -89,4 +94,9 @@ fn a_goal_survives_every_crash_point() {
 #[test]
 fn a_pipeline_survives_every_crash_point() {
     kill_everywhere(Scenario::Pipeline, 2, 2);
+}
+
+#[test]
+fn a_graph_with_a_merge_survives_every_crash_point() {
+    kill_everywhere(Scenario::Graph, 2, 2);
 }

@@ -47,6 +47,7 @@ pub(in crate::commands) fn make(
         kind: plan.kind,
         name: plan.name.clone(),
         project_dir: context.project_dir(),
+        directory: super::current_dir()?.to_string_lossy().into_owned(),
         arguments: arguments_of_runs()?,
         every_ms: every,
         first_at_ms: first,

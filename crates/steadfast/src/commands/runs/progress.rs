@@ -175,6 +175,8 @@ fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
     parts.push(text::duration((now - run.started_at_ms - run.closed_ms).max(0) / 1_000));
     if run.stopping.is_some() {
         parts.push("stopping".into());
+    } else if run.is_asking() {
+        parts.push("waits for your yes".into());
     } else if let Some(wait) = run.wait.as_ref().filter(|wait| wait.until_ms > now) {
         let why = wait.why.to_string().replace('_', " ");
         parts.push(format!("waiting until {} ({why})", clock::to_local(wait.until_ms)));

@@ -83,7 +83,7 @@ pub(in crate::commands) fn start(
         return Err(CliError::new(code::WRONG_STATE, message, "leave `--run-id` out"));
     }
     // Before the folder of an earlier run is moved aside.
-    publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_PUBLISHED)?;
+    publish_owed(&context.paths, &store, Some(&context.project), MOST_PUBLISHED, &output::note)?;
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;
@@ -101,8 +101,10 @@ pub(in crate::commands) fn start(
     let row = match made {
         Ok(row) => row,
         Err(error) => {
-            // Nothing refers to the new directory yet.
-            let _ = fs_err::remove_dir_all(RunFolder::at(home, &new.run_id).path());
+            // Nothing refers to the new directory yet, unless another process created a run with the same `--run-id`.
+            if store.read().run(&new.run_id).is_ok_and(|row| row.is_none()) {
+                let _ = fs_err::remove_dir_all(RunFolder::at(home, &new.run_id).path());
+            }
             return Err(match error {
                 ActionError::Store(StoreError::RunIsLive { .. }) => name_in_use(context, &store, &plan.name),
                 other => other.into(),

@@ -23,11 +23,42 @@ fixed-3 | plateau-3) # Prints a lot.
   ;;
 esac
 
+file=work.txt
+case $id in
+side-*) # The checkout stays as it was committed, so that branches can be merged there.
+  file=side.txt
+  : >>$file
+  ;;
+gather-*)
+  if [ -e .gitignore ]; then
+    mkdir -p out
+    echo "notes of $id" >out/notes
+  fi
+  ;;
+merge-*) # Keeps both sides of the conflict. An agent that was killed may have left its lock.
+  rm -f "$(git rev-parse --git-path index.lock)"
+  # An agent that was killed may have written a part of the file.
+  git checkout -q --merge -- work.txt
+  both=
+  while IFS= read -r line; do
+    case $line in '<<<<<<< '* | '=======' | '>>>>>>> '*) ;; *) both="$both$line
+" ;; esac
+  done <work.txt
+  printf '%s' "$both" >work.txt
+  git add work.txt && git commit -q --no-edit
+  # The same as the engine says if it finds the merge done.
+  echo 'merged 2 branches: steadfast/r/1-1, steadfast/r/1-2'
+  echo '{"summary": "merged 2 branches"}' >"$STEADFAST_RESULT"
+  echo "end $id" >>"$book/log"
+  exit 0
+  ;;
+esac
+
 here=no
 while IFS= read -r line; do
   [ "$line" != "$id" ] || here=yes
-done 2>/dev/null <work.txt
-[ $here = yes ] || echo "$id" >>work.txt
+done 2>/dev/null <$file
+[ $here = yes ] || echo "$id" >>$file
 sleep 0.005
 
 said=

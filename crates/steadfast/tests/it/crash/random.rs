@@ -102,3 +102,8 @@ fn a_loop_with_a_rule_survives_kills_at_random() {
 fn a_pipeline_survives_kills_at_random() {
     kill_at_random(Scenario::Pipeline, 30);
 }
+
+#[test]
+fn a_graph_with_a_merge_survives_kills_at_random() {
+    kill_at_random(Scenario::Graph, 30);
+}

@@ -109,12 +109,12 @@ impl Truth {
         self.add(world, "work", &work);
         let doubled = std::fs::read_to_string(world.path("book/doubled")).unwrap_or_default();
         self.add(world, "two agents on one iteration", &doubled);
-        if world.scenario() == Scenario::Pipeline {
+        if world.scenario().has_branches() {
             let branches = world.git(&["branch", "--format=%(refname:short)"]);
             for branch in branches.lines() {
                 let content = world.git(&["show", &format!("{branch}:work.txt")]);
                 self.add(world, &format!("branch {branch}"), &content);
-                let commits = world.git(&["log", "--format=%s", branch]);
+                let commits = world.git(&["log", "--first-parent", "--format=%s", branch]);
                 self.add(world, &format!("commits of {branch}"), &commits);
             }
             self.add(world, "worktrees", &world.git(&["worktree", "list"]).lines().count().to_string());

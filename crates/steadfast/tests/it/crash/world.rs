@@ -27,6 +27,8 @@ pub(super) enum Scenario {
     Plateau,
     /// Two parallel agents on their own branches, then two in a row that get their outputs.
     Pipeline,
+    /// Two agents on branches of their own beside a third, a skipped stage, and a merge with a conflict.
+    Graph,
     /// A goal whose check passes in the third iteration.
     Goal,
 }
@@ -35,8 +37,13 @@ impl Scenario {
     fn kind(self) -> &'static str {
         match self {
             Self::Fixed | Self::Plateau | Self::Goal => "loop",
-            Self::Pipeline => "pipeline",
+            Self::Pipeline | Self::Graph => "pipeline",
         }
+    }
+
+    /// Whether its agents work on branches.
+    pub(super) fn has_branches(self) -> bool {
+        matches!(self, Self::Pipeline | Self::Graph)
     }
 
     fn definition(self) -> Option<(&'static str, &'static str)> {
@@ -56,6 +63,7 @@ impl Scenario {
                  delay: 0\n    prompt: \"${OUTPUT}\\nGather ${ITERATION}\\n\"\n  - name: build\n    runs: 2\n    \
                  completion: fixed-n\n    delay: 0\n    prompt: \"${OUTPUT}\\nBuild from ${INPUTS}\\n\"\n",
             ),
+            Self::Graph => ("pipelines/graph.yaml", include_str!("graph.yaml")),
         })
     }
 }
@@ -121,10 +129,16 @@ impl World {
         let mut permissions = std::fs::metadata(world.path("agent.sh")).unwrap().permissions();
         std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
         std::fs::set_permissions(world.path("agent.sh"), permissions).unwrap();
-        if scenario == Scenario::Pipeline {
+        if scenario.has_branches() {
             std::fs::write(world.path("project/work.txt"), "before\n").unwrap();
+            if scenario == Scenario::Graph {
+                std::fs::write(world.path("project/.gitignore"), "out\n").unwrap();
+            }
             for arguments in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-q", "-m", "first"]] {
                 world.git(arguments);
+            }
+            for (name, value) in [("user.name", "T"), ("user.email", "t@example.org")] {
+                world.git(&["config", name, value]);
             }
         }
         world
@@ -172,6 +186,7 @@ impl World {
             Scenario::Fixed => "fixed",
             Scenario::Plateau => "plateau",
             Scenario::Pipeline => "pipeline",
+            Scenario::Graph => "graph",
             Scenario::Goal => {
                 let check = "grep -q goal-3 work.txt";
                 return self.spawn(&["run", "Three lines", "--agent", &agent, "--verify", check], crash_at);

@@ -118,12 +118,20 @@ fn marking_the_entry_killed_with_jq_stops_the_run() {
     world.loop_type("open", "completion: {promise: NEVER}");
     world.loop_run(&["open", "edited"], ENDLESS, &["-d"]).succeeds();
     let agent = eventually(|| world.lines("agent").pop());
-    world.jq(".sessions[\"loop-edited\"].status = \"killed\" | .sessions[\"loop-edited\"].killed_at = \"2025-01-10T10:00:00Z\"");
+    let mark = |killed_at: &str| {
+        let entry = ".sessions[\"loop-edited\"]";
+        world.jq(&format!("{entry}.status = \"killed\" | {entry}.killed_at = \"{killed_at}\""));
+    };
+    mark("2025-01-10T10:00:00Z");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(world.status("loop", "edited")["status"], json!("running"), "a mark that is older than the run");
+    let now = steadfast_model::clock::to_rfc3339(steadfast_model::clock::now());
+    mark(&now);
     let ended = world.ends("loop", "edited");
     assert_eq!((&ended["status"], &ended["reason"]), (&json!("killed"), &json!("killed_in_registry")));
     assert!(!is_alive(&agent));
     let entry = world.entry("loop-edited");
-    assert_eq!((&entry["status"], &entry["killed_at"]), (&json!("killed"), &json!("2025-01-10T10:00:00Z")));
+    assert_eq!((&entry["status"], &entry["killed_at"]), (&json!("killed"), &json!(now)));
 }
 
 #[test]

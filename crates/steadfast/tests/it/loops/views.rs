@@ -181,6 +181,7 @@ fn flags_about_the_agent_are_in_the_plan() {
     let flags = ["--agent", "codex", "--model", "gpt-5", "--timeout", "90s", "--user-hooks", "--items", "a,b"];
     let output = world.run(&[&["loop", "run", "idea-wizard", "--dry-run", "--json"], &flags[..]].concat());
     let stage = output.succeeds().json()["plan"]["stages"][0].clone();
-    assert_eq!(stage["agent"], json!({"kind": "codex", "model": "gpt-5", "effort": null, "user_hooks": true}));
+    let expected = json!({"kind": "codex", "model": "gpt-5", "effort": null, "user_hooks": true, "sandbox": false});
+    assert_eq!(stage["agent"], expected);
     assert_eq!((&stage["timeout_ms"], &stage["items"]), (&json!(90_000), &json!(["a", "b"])));
 }
