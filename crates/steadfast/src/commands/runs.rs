@@ -187,7 +187,7 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
         RunVerb::Kill { name } => control::kill(context, name),
         RunVerb::Resume(arguments) => control::resume(context, arguments),
         RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
-        RunVerb::Import { dry_run } => importing::import(context, *dry_run),
+        RunVerb::Import { dry_run, trust } => importing::import(context, *dry_run, *trust),
     }
 }
 
