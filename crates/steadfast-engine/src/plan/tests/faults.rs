@@ -88,7 +88,6 @@ fn single_faults() {
         (of_stage("agent: \"sh -c 'x\""), "4: the agent's command"),
         (of_stage("agent: []"), "4: the agent's command is empty"),
         (of_stage("effort: hihg"), "4: there is no effort `hihg`"),
-        (of_stage("context: x"), "4: `context` has no effect"),
         (of_stage("inputs: a"), "4: the stage `a` cannot be its own input"),
         ("limits: {tokens: lots}\nstages:\n  - {name: a, prompt: x}".into(), "1: `tokens` is not an amount"),
         ("stages:\n  - name: a\n    prompt: plan.md".into(), "3: `plan.md` is taken as the prompt"),
