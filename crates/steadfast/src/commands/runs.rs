@@ -122,7 +122,7 @@ impl RunContext {
     }
 
     fn publish_end(&self, row: &RunRow) -> Result<(), CliError> {
-        unpublished::publish(&self.paths, row, self.now)
+        unpublished::publish(&self.paths, row, self.now, &output::note)
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {
