@@ -20,6 +20,7 @@ use steadfast_system::config::AgentsConfig;
 use steadfast_system::{bounded, env_vars};
 
 use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_command, of_stream};
+use self::result::ResultSource;
 use crate::attempt::{Attempt, AttemptExit, AttemptSpec};
 use crate::footprint::{self, ProgressTree};
 
@@ -72,8 +73,10 @@ pub(crate) struct AgentCall<'a> {
     pub stage: &'a str,
     pub iteration: u32,
     pub prompt: &'a str,
-    /// Whether to add to the prompt where the result goes. Some prompts say it themselves.
+    /// Whether to add to the prompt where the result goes. Our own prompts say it themselves.
     pub asks_for_result: bool,
+    /// Whether a prompt of the user's says it, see [`says_result`].
+    pub says_result: bool,
     pub wants_vote: bool,
     pub promises: &'a [String],
     /// Where the agent works.
@@ -97,8 +100,8 @@ pub(crate) fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError
         }
         AgentKind::Host(host) => {
             if call.asks_for_result {
-                let file = call.attempt.result().display().to_string();
-                add_result(&mut prompt, &file, call.wants_vote, call.promises)?;
+                let file = (!call.says_result).then(|| call.attempt.result().display().to_string());
+                add_result(&mut prompt, file.as_deref(), call.wants_vote, call.promises)?;
             }
             let config = call.config.of(*host);
             let command = (adapter(*host).headless_command)(&HeadlessRequest {
@@ -136,10 +139,15 @@ pub fn beside(program: &str, directory: &Path) -> Option<PathBuf> {
     is_relative_path.then(|| directory.join(program))
 }
 
-/// Adds to a prompt how to write the result.
+/// Whether a template says which result to write, in the words of other tools. A second request would contradict it.
+pub(crate) fn says_result(template: &str) -> bool {
+    template.contains("${STATUS}") || template.contains("plateau_suspected")
+}
+
+/// Adds to a prompt how to write the result; without a file only what it may promise.
 pub(crate) fn add_result(
     prompt: &mut String,
-    file: &str,
+    file: Option<&str>,
     wants_vote: bool,
     promises: &[String],
 ) -> Result<(), PromptError> {
@@ -175,6 +183,8 @@ impl AttemptReport {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedAttempt<'a> {
     pub agent: &'a AgentPlan,
+    /// Whether iterations of its stage vote.
+    pub votes: bool,
     /// Marker lines to read: name of the field, marker.
     pub markers: &'a [(String, String)],
     pub attempt: &'a Attempt,
@@ -232,11 +242,13 @@ fn succeeded(
         return Err(why);
     }
     let is_command = matches!(ended.agent.kind, AgentKind::Command(_));
+    let (file, status) = (ended.attempt.result(), ended.attempt.status());
     // A result file that cannot be read may have reported a failure.
-    if is_command && result::is_broken(&ended.attempt.result()) {
+    if is_command && [&file, &status].into_iter().any(|file| result::is_broken(file)) {
         return Err((FailureKind::NoResult, "the agent's result file is not a JSON object".to_owned()));
     }
-    let result = result::read(&ended.attempt.result(), answer.structured.as_deref(), text, ended.markers);
+    let source = ResultSource { file: &file, status: &status, votes: ended.votes, markers: ended.markers };
+    let result = result::read(&source, answer.structured.as_deref(), text);
     // A client that prints nothing at all has not done its work.
     if result.is_none() && !is_command {
         return Err((FailureKind::NoResult, "the agent ended without a result".to_owned()));

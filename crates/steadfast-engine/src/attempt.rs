@@ -1,6 +1,7 @@
 //! One attempt from the engine's side: its directory, starting its supervisor, its state, and ending it. Everything here
 //! also works for attempts of an engine that is gone: the directory, its lock and the process table are enough.
 
+mod left;
 mod record;
 mod token;
 
@@ -14,14 +15,15 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::AttemptId;
 use steadfast_system::{bounded, env_vars, paths};
 
-use self::record::{ANSWER, EVIDENCE};
+use self::record::{ANSWER, EVIDENCE, OWN_OUTPUT, STATUS};
 use crate::descendants::{self, Descendants, FoundProcess};
 use crate::environment::StageEnvironment;
 use crate::run_folder::RunFolder;
 use crate::{crash, durable, lock};
 
+pub use self::left::LeftAttempt;
 pub(crate) use self::record::{
-    ABANDONED, ERRORS, ESCAPED, EXIT, EscapedRecord, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR, SUPERVISOR_LOG,
+    ABANDONED, CONTEXT, ERRORS, ESCAPED, EXIT, EscapedRecord, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR, SUPERVISOR_LOG,
 };
 pub use self::record::{AttemptExit, AttemptSpec, SupervisorRecord};
 pub use self::token::RunKey;
@@ -107,6 +109,21 @@ impl Attempt {
     /// Where the agent may write its result.
     pub fn result(&self) -> PathBuf {
         self.directory.join(RESULT)
+    }
+
+    /// Where an agent may write its result in the words of other tools.
+    pub fn status(&self) -> PathBuf {
+        self.directory.join(STATUS)
+    }
+
+    /// What the agent can look up about its iteration.
+    pub fn context(&self) -> PathBuf {
+        self.directory.join(CONTEXT)
+    }
+
+    /// Where the agent of a loop may write its output.
+    pub(crate) fn own_output(&self) -> PathBuf {
+        self.directory.join(OWN_OUTPUT)
     }
 
     /// Locked by the supervisor from its start to its end.

@@ -6,6 +6,7 @@ mod approvals;
 mod artifacts;
 mod ceilings;
 mod conditions;
+mod context;
 mod inputs;
 mod interruptions;
 mod leaving;

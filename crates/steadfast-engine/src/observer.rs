@@ -94,6 +94,11 @@ pub trait Observer {
         None
     }
 
+    /// The file of that output, whether or not it exists.
+    fn output_file(&self, _plan: &Plan, _run: &Run, _id: AttemptId) -> Option<PathBuf> {
+        None
+    }
+
     /// A message for the user.
     fn note(&mut self, _message: &str) {}
 }
@@ -148,6 +153,10 @@ impl<'a, 'b> Observers<'a, 'b> {
 
     pub(crate) fn output(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<KeptOutput> {
         self.list.iter().find_map(|observer| observer.output(plan, run, id))
+    }
+
+    pub(crate) fn output_file(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<PathBuf> {
+        self.list.iter().find_map(|observer| observer.output_file(plan, run, id))
     }
 
     fn note_all(&mut self, notes: &[String]) {

@@ -9,12 +9,15 @@ use steadfast_model::run::name::{NameError, RunName};
 use steadfast_model::run::{AgentKind, Plan, RunKind, RunPurpose};
 
 mod agents;
+mod blocks;
 mod builtin;
 mod catalogue;
 pub mod dry_run;
 mod fault;
+mod input_files;
 mod inputs;
 mod keys;
+mod lanes;
 mod links;
 mod named;
 mod order;
@@ -31,6 +34,7 @@ mod yaml;
 pub use agents::agent_kind;
 pub use catalogue::{Catalogue, DefinitionOrigin, ListedDefinition};
 pub use fault::{Fault, Level};
+pub use input_files::{InputError, input_files};
 pub use planning::LOOP_RUNS;
 pub use used::UsedDefinition;
 
@@ -113,6 +117,8 @@ pub struct Overrides {
     pub errors: Option<u32>,
     pub idle: Option<u32>,
     pub parallel: Option<u32>,
+    /// The text of `${CONTEXT}`.
+    pub context: Option<String>,
 }
 
 /// A plan, and what it was made of.
@@ -126,6 +132,8 @@ pub struct Planned {
     pub used: Vec<UsedDefinition>,
     /// A pipeline's own text, for the copy among the public files.
     pub definition: Option<String>,
+    /// Files, directories and patterns of the project that the pipeline names as its inputs.
+    pub inputs: Vec<String>,
 }
 
 /// Plans a loop. The default name is that of its type.
@@ -144,7 +152,8 @@ pub fn plan_loop(
         if let Some(prompt) = &def.stage.prompt {
             let axes = def.stage.matrix.iter().flatten().take(1).flatten().map(|(axis, _)| axis.as_str()).collect();
             let artifacts = def.stage.artifacts.iter().flatten().map(|(name, _, _)| (name.as_str(), 1)).collect();
-            let scope = inputs::Scope { reach: None, axes, artifacts: &artifacts, merges: false };
+            let commands = &def.stage.commands;
+            let scope = inputs::Scope { reach: None, axes, artifacts: &artifacts, commands, merges: false };
             inputs::check_variables(prompt, &scope);
         }
         def.stage.runs = flags.max.map(Runs::Count).or(def.stage.runs);
@@ -191,6 +200,7 @@ pub fn plan_pipeline(
         None => default_name(&title, now).parse()?,
     };
     let own = UsedDefinition::of(RunKind::Pipeline, &source, None, catalogue);
+    let inputs = def.as_ref().map(|def| input_patterns(def, &catalogue.project)).unwrap_or_default();
     let planned = def.map(|mut def| {
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
         let (stages, used) = def.plan(run.as_str(), flags, own);
@@ -200,7 +210,18 @@ pub fn plan_pipeline(
     });
     let (plan, used) = planned.unzip();
     let definition = String::from_utf8(source.bytes).ok();
-    finish(plan, &faults, used.unwrap_or_default(), definition, flags)
+    let planned = finish(plan, &faults, used.unwrap_or_default(), definition, flags)?;
+    Ok(Planned { inputs, ..planned })
+}
+
+/// The inputs of a pipeline, with a warning for each that is not there yet.
+fn input_patterns(def: &pipeline::PipelineDef, project: &Path) -> Vec<String> {
+    for (pattern, at) in &def.inputs {
+        if let Err(error) = input_files(project, pattern, true) {
+            at.warning(format!("{error}: the pipeline cannot be started"), error.hint());
+        }
+    }
+    def.inputs.iter().map(|(pattern, _)| pattern.clone()).collect()
 }
 
 fn finish(
@@ -217,7 +238,7 @@ fn finish(
         return Err(PlanError::VerifiesParallel { stage: last.name.clone() });
     }
     let file = used.first().map(|own| own.file.clone()).unwrap_or_default();
-    Ok(Planned { plan, warnings, file, used, definition })
+    Ok(Planned { plan, warnings, file, used, definition, inputs: Vec::new() })
 }
 
 pub fn validate_loop(catalogue: &Catalogue, loop_type: &str) -> Result<Vec<Fault>, PlanError> {
@@ -228,6 +249,30 @@ pub fn validate_loop(catalogue: &Catalogue, loop_type: &str) -> Result<Vec<Fault
 /// The errors and warnings of a pipeline and of the loop types that it uses.
 pub fn validate_pipeline(catalogue: &Catalogue, file: &str) -> Result<Vec<Fault>, PlanError> {
     faults_of(plan_pipeline(catalogue, file, Some("name"), &Overrides::default(), 0))
+}
+
+/// A definition of the project and its faults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    pub kind: RunKind,
+    /// Its path in the project.
+    pub file: String,
+    pub faults: Vec<Fault>,
+}
+
+/// Checks all loop types and pipelines of the project.
+pub fn check_project(catalogue: &Catalogue) -> Result<Vec<Checked>, PlanError> {
+    let mut checked = Vec::new();
+    for kind in [RunKind::Loop, RunKind::Pipeline] {
+        for file in catalogue.files_of_project(kind) {
+            let faults = match kind {
+                RunKind::Loop => validate_loop(catalogue, &file)?,
+                RunKind::Pipeline => validate_pipeline(catalogue, &file)?,
+            };
+            checked.push(Checked { kind, file, faults });
+        }
+    }
+    Ok(checked)
 }
 
 fn faults_of(planned: Result<Planned, PlanError>) -> Result<Vec<Fault>, PlanError> {

@@ -87,8 +87,8 @@ impl Publisher {
 
     /// Writes the files as the store has the run, for commands that change a run without an engine.
     pub fn show(&mut self, row: &RunRow) -> Result<(), PublishError> {
-        self.outputs.add_all(&row.plan, self.store.read())?;
         let mut warnings = Vec::new();
+        self.repair(&row.plan, &mut warnings);
         let written = self.write(&row.plan, &row.run, &mut warnings);
         for warning in &warnings {
             self.folder.log(warning);
@@ -252,5 +252,9 @@ impl Observer for Publisher {
             return None;
         }
         file.flatten().and_then(KeptOutput::read).or_else(|| self.outputs.read(id))
+    }
+
+    fn output_file(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<PathBuf> {
+        self.files.output_file(output_of(plan, run, id)).ok()?
     }
 }

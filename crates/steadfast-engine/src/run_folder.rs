@@ -14,6 +14,7 @@ use crate::durable;
 /// Written when the run is created, read by every engine that drives it.
 const DEFINITION: &str = "pipeline.yaml";
 const INPUTS: &str = "inputs.md";
+const INPUT_FILES: &str = "inputs.json";
 /// Where the run works, if not in the project.
 const WORKPLACE: &str = "place";
 const IN_WORKTREE: &str = "worktree";
@@ -119,6 +120,20 @@ impl RunFolder {
     pub fn is_end_published(&self, end: Option<Millis>) -> bool {
         let written = fs_err::read_to_string(self.path.join(PUBLISHED)).ok();
         !self.path.is_dir() || (end.is_some() && written.and_then(|text| text.trim().parse().ok()) == end)
+    }
+
+    /// Records the files that the user gave to the run.
+    pub fn set_input_files(&self, files: &[PathBuf]) -> io::Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        durable::replace(&self.path.join(INPUT_FILES), &serde_json::to_vec(&files)?)
+    }
+
+    pub(crate) fn input_files(&self) -> Vec<PathBuf> {
+        let text = fs_err::read_to_string(self.path.join(INPUT_FILES)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// Records whether the user wants the run to work in the background, so that its engine may be started again there.

@@ -122,8 +122,9 @@ pub fn started(goal: &Goal, wording: Wording) -> Result<String, PromptError> {
     capped(goal, wording, goal.host.capabilities().start_cap, include_str!("../prompts/started.md"), &values)
 }
 
-/// What is added to the prompt of an iteration, so that its agent leaves a result.
-pub fn iteration_result(file: &str, wants_vote: bool, promises: &[String]) -> Result<String, PromptError> {
+/// What is added to the prompt of an iteration, so that its agent leaves a result. `file` is `None` for prompts that say
+/// themselves what to write where.
+pub fn iteration_result(file: Option<&str>, wants_vote: bool, promises: &[String]) -> Result<String, PromptError> {
     let promises: Vec<String> = promises.iter().map(|promise| text::cut(promise, 500)).collect();
     render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
 }

@@ -25,7 +25,9 @@ use crate::clock::Millis;
 pub use condition::Condition;
 pub use graph::StageGraph;
 pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
-pub use plan::{AgentKind, AgentPlan, EnvVariable, MergePlan, Plan, Rule, RunLimits, RunPurpose, StagePlan, Then};
+pub use plan::{
+    AgentKind, AgentPlan, EnvVariable, MergePlan, ParallelInput, Plan, Rule, RunLimits, RunPurpose, StagePlan, Then,
+};
 pub use reason::RunReason;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]

@@ -23,13 +23,14 @@ CREATE TABLE run_notes (
 );
 CREATE INDEX idx_run_notes_run ON run_notes(run_id);
 
--- Runs to start later, once or again and again. `arguments_json` is the command line, without the
--- program; the series of times begins at `first_at_ms`.
+-- Runs to start later, once or again and again. `arguments_json` is the command line, without the program, as it was
+-- given in `directory`; the series of times begins at `first_at_ms`.
 CREATE TABLE appointments (
   appointment_id TEXT    PRIMARY KEY,
   kind           TEXT    NOT NULL,
   name           TEXT    NOT NULL,
   project_dir    TEXT    NOT NULL,
+  directory      TEXT    NOT NULL,
   arguments_json TEXT    NOT NULL,
   every_ms       INTEGER,
   first_at_ms    INTEGER NOT NULL,

@@ -17,6 +17,8 @@ pub struct Appointment {
     /// Of every run that it starts.
     pub name: String,
     pub project_dir: String,
+    /// Where the command was given, which may be below the project.
+    pub directory: String,
     /// The command line, without the program.
     pub arguments: Vec<String>,
     pub every_ms: Option<Millis>,
@@ -46,6 +48,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Appointment> {
         kind: word(row, "kind")?,
         name: row.get("name")?,
         project_dir: row.get("project_dir")?,
+        directory: row.get("directory")?,
         arguments: from_json(row, "arguments_json")?,
         every_ms: row.get("every_ms")?,
         first_at_ms: row.get("first_at_ms")?,
@@ -68,13 +71,14 @@ impl Db<'_> {
         }
         self.remove_appointment(&new.project_dir, new.kind, &new.name)?;
         self.execute(
-            "INSERT INTO appointments (appointment_id, kind, name, project_dir, arguments_json, every_ms, first_at_ms,
-               next_at_ms, made_at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO appointments (appointment_id, kind, name, project_dir, directory, arguments_json, every_ms,
+               first_at_ms, next_at_ms, made_at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 new.appointment_id,
                 <&str>::from(new.kind),
                 new.name,
                 new.project_dir,
+                new.directory,
                 to_json(&new.arguments)?,
                 new.every_ms,
                 new.first_at_ms,
@@ -166,6 +170,7 @@ mod tests {
             kind: RunKind::Loop,
             name: "nightly".into(),
             project_dir: "/home/ada/shop".into(),
+            directory: "/home/ada/shop/web".into(),
             arguments: vec!["loop".into(), "run".into(), "work".into(), "nightly".into()],
             every_ms: every,
             first_at_ms: next,

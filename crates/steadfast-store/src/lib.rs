@@ -44,7 +44,9 @@ pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use outage::Outage;
 pub use queue::QueuedGoal;
-pub use runs::{ApprovalRow, IterationRow, IterationUsage, Nesting, NoteRow, RunFilter, RunLine, RunRow};
+pub use runs::{
+    ApprovalRow, IterationReport, IterationRow, IterationUsage, Nesting, NoteRow, RunFilter, RunLine, RunRow,
+};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};

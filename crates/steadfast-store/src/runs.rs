@@ -14,11 +14,11 @@ use super::column::{from_json, to_json, word};
 use super::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
 use steadfast_model::outbox;
-use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping, machine};
+use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, StageStatus, Step, Stopping, machine};
 use steadfast_system::process::ProcessId;
 
 pub use approvals::ApprovalRow;
-pub use history::IterationRow;
+pub use history::{IterationReport, IterationRow};
 pub use nesting::Nesting;
 pub use notes::NoteRow;
 pub use row::{RunLine, RunRow};
@@ -65,13 +65,26 @@ impl Db<'_> {
                 now
             ],
         )?;
+        self.add_stages(run_id, plan)?;
+        self.run(run_id)?.ok_or(StoreError::Stale)
+    }
+
+    fn add_stages(self, run_id: &str, plan: &Plan) -> Result<(), StoreError> {
         let mut insert = self.0.prepare_cached(
             "INSERT INTO run_stages (run_id, stage, name, status, max_iterations) VALUES (?1, ?2, ?3, 'pending', ?4)",
         )?;
         for (stage, number) in plan.stages.iter().zip(1_u32..) {
             insert.execute(params![run_id, number, stage.name, stage.runs])?;
         }
-        self.run(run_id)?.ok_or(StoreError::Stale)
+        Ok(())
+    }
+
+    /// Gives a run that was imported with its history only the plan that was missing. Its stages may be more than before.
+    pub fn complete_plan(self, run_id: &str, version: i64, plan: &Plan, now: Millis) -> Result<i64, StoreError> {
+        let version = self.change_plan(run_id, version, plan, now)?;
+        self.execute("DELETE FROM run_stages WHERE run_id = ?1", [run_id])?;
+        self.add_stages(run_id, plan)?;
+        Ok(version)
     }
 
     fn refuse_second_live(self, run_id: &str, project_dir: &str, kind: RunKind, name: &str) -> Result<(), StoreError> {
@@ -99,12 +112,14 @@ impl Db<'_> {
         let sql = "SELECT r.run_id, r.name, r.kind, r.title, r.project_dir, r.status, r.reason, r.stage,
                coalesce(s.iterations, 0) AS iterations, coalesce(s.max_iterations, 0) AS max_iterations,
                r.tokens, r.cost_micros, r.cost_unknown, r.tokens_unknown, r.engine_pid, r.engine_pid_started,
-               r.stop_requested IS NOT NULL AS is_stop_requested, r.started_at_ms, r.updated_at_ms, r.completed_at_ms
+               r.stop_requested IS NOT NULL AS is_stop_requested, r.started_at_ms, r.updated_at_ms, r.completed_at_ms,
+               EXISTS (SELECT 1 FROM run_stages a WHERE a.run_id = r.run_id AND a.status = ?5) AS is_asking
              FROM runs r LEFT JOIN run_stages s ON s.run_id = r.run_id AND s.stage = r.stage
              WHERE (?1 IS NULL OR r.project_dir = ?1) AND (?2 IS NULL OR r.kind = ?2) AND (?3 IS NULL OR r.status = ?3)
              ORDER BY r.started_at_ms DESC, r.run_id DESC LIMIT ?4";
         let (kind, status) = (filter.kind.map(<&str>::from), filter.status.map(<&str>::from));
-        self.all(sql, params![filter.project_dir, kind, status, limit(most)], read_line)
+        let asking: &str = StageStatus::AwaitingApproval.into();
+        self.all(sql, params![filter.project_dir, kind, status, limit(most), asking], read_line)
     }
 
     /// Writes a step over the version it was made from, with its records, and returns the new version.

@@ -42,14 +42,15 @@ pub fn end_of(path: &Path, most: u64) -> std::io::Result<Part> {
     part(open(path)?, most, true)
 }
 
-/// The part of a file that was given back to the disk, if there is one: it reads as zeros.
+/// The part of a file that was given back to the disk, if there is one: it reads as zeros. The file is read from its
+/// beginning afterwards.
 pub fn hole_of(file: &fs_err::File) -> Option<Range<u64>> {
+    use rustix::fs::{SeekFrom, seek};
     let size = file.metadata().ok()?.len();
-    let start = rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(0)).ok().filter(|start| *start < size)?;
-    let end = rustix::fs::seek(file, rustix::fs::SeekFrom::Data(start)).unwrap_or(size);
-    // As it was opened.
-    rustix::fs::seek(file, rustix::fs::SeekFrom::Start(0)).ok()?;
-    Some(start..end)
+    let start = seek(file, SeekFrom::Hole(0)).ok();
+    let end = start.map(|start| seek(file, SeekFrom::Data(start)).unwrap_or(size));
+    seek(file, SeekFrom::Start(0)).ok()?;
+    start.zip(end).map(|(start, end)| start..end).filter(|hole| hole.start < size)
 }
 
 /// All of a file; one that is longer than `most` bytes is an error.

@@ -1,6 +1,7 @@
 //! The commands, one file each, and what they share.
 
 pub(crate) mod db;
+mod definitions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod goal;

@@ -2,6 +2,8 @@
 //! its last message, else that message itself. All of it comes from a model: it is bounded and made printable, and a
 //! value of the wrong type is ignored.
 
+mod fields;
+
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -14,16 +16,28 @@ const FILE_BYTES: u64 = 1 << 20;
 const TEXT_CHARS: usize = 10_000;
 const SUMMARY_CHARS: usize = 600;
 const MOST_PROMISES: usize = 20;
-const MOST_BRANCHES: usize = 1_000;
+
+/// Where an agent leaves its result, and what its decision means.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResultSource<'a> {
+    pub file: &'a Path,
+    /// The result file of other tools.
+    pub status: &'a Path,
+    /// Whether iterations vote, so that the `stop` of other tools is a vote.
+    pub votes: bool,
+    /// Marker lines to read: name of the field, marker.
+    pub markers: &'a [(String, String)],
+}
 
 /// Reads the result of an iteration; `None` if the agent left nothing at all.
-pub(crate) fn read(
-    file: &Path,
-    structured: Option<&str>,
-    answer: &str,
-    markers: &[(String, String)],
-) -> Option<AgentResult> {
-    let mut result = from_file(file).or_else(|| structured.and_then(from_json)).or_else(|| from_json(answer));
+pub(crate) fn read(source: &ResultSource<'_>, structured: Option<&str>, answer: &str) -> Option<AgentResult> {
+    let ResultSource { file, status, votes, markers } = *source;
+    let from_json = |text: &str| from_json(text, votes);
+    let mut result = from_file(file, votes);
+    if let Some(status) = from_file(status, votes) {
+        fields::fill_in(result.get_or_insert_default(), status, votes);
+    }
+    let mut result = result.or_else(|| structured.and_then(from_json)).or_else(|| from_json(answer));
     if let Some(marked) = from_markers(answer, markers) {
         let result = result.get_or_insert_default();
         result.plateau = result.plateau.or(marked.plateau);
@@ -38,8 +52,8 @@ pub(crate) fn read(
     result
 }
 
-fn from_file(file: &Path) -> Option<AgentResult> {
-    from_json(&text_of(file)?)
+fn from_file(file: &Path, votes: bool) -> Option<AgentResult> {
+    from_json(&text_of(file)?, votes)
 }
 
 fn text_of(file: &Path) -> Option<String> {
@@ -75,31 +89,8 @@ fn object(text: &str) -> Option<Map<String, Value>> {
 }
 
 /// A JSON object with at least one of our fields, perhaps between code fences.
-fn from_json(text: &str) -> Option<AgentResult> {
-    let object = object(text)?;
-    let string = |name: &str| Some(harmless(object.get(name)?.as_str()?)).filter(|text| !text.is_empty());
-    let result = AgentResult {
-        summary: string("summary"),
-        plateau: object.get("plateau").and_then(boolean),
-        reasoning: string("reasoning"),
-        decision: string("decision").and_then(|word| word.to_lowercase().parse().ok()),
-        branches: object.get("branches").map(branches).unwrap_or_default(),
-        ..AgentResult::default()
-    };
-    (result != AgentResult::default()).then_some(result)
-}
-
-/// Branches by name or by the number of their iteration.
-fn branches(value: &Value) -> Vec<String> {
-    let word = |value: &Value| match value {
-        Value::String(text) => Some(harmless(text)),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    };
-    match value {
-        Value::Array(listed) => listed.iter().take(MOST_BRANCHES).filter_map(word).collect(),
-        one => word(one).into_iter().collect(),
-    }
+fn from_json(text: &str, votes: bool) -> Option<AgentResult> {
+    fields::own(&object(text)?, votes)
 }
 
 /// Agents also write booleans as words.

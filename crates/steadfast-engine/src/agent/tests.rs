@@ -48,6 +48,7 @@ impl Left {
         let tree = ProgressTree { directory: Path::new("/nonexistent"), progress: None, before: None };
         report(&EndedAttempt {
             agent: &agent,
+            votes: false,
             markers: &[],
             attempt: &self.attempt,
             exit: self.exit.as_ref(),
@@ -249,6 +250,7 @@ fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig
         iteration: 3,
         prompt: "Do it.\n",
         asks_for_result: true,
+        says_result: false,
         wants_vote: true,
         promises: &[],
         directory: Path::new("/project"),

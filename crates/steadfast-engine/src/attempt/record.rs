@@ -16,6 +16,12 @@ pub(crate) const PROMPT: &str = "prompt.md";
 pub(crate) const OUTPUT: &str = "out.log";
 pub(crate) const ERRORS: &str = "err.log";
 pub(crate) const RESULT: &str = "result.json";
+/// A result file with the fields of other tools.
+pub(super) const STATUS: &str = "status.json";
+/// What the agent can look up about its iteration.
+pub(crate) const CONTEXT: &str = "context.json";
+/// Where the agent of a loop may write its output.
+pub(super) const OWN_OUTPUT: &str = "output.md";
 /// A [`SupervisorRecord`].
 pub(crate) const SUPERVISOR: &str = "pid";
 pub(crate) const EXIT: &str = "exit.json";

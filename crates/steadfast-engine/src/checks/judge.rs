@@ -116,6 +116,7 @@ fn collect(request: &JudgeRequest, attempt: &Attempt, end: &JudgeEnd) -> (CheckR
     let exit = if let JudgeEnd::Exit(exit) = end { Some(exit) } else { None };
     let report = agent::report(&EndedAttempt {
         agent: &request.agent,
+        votes: false,
         markers: &[],
         attempt,
         exit,
@@ -150,6 +151,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         iteration: request.iteration,
         prompt: &text,
         asks_for_result: false,
+        says_result: true,
         wants_vote: false,
         promises: &[],
         directory: &context.directory,

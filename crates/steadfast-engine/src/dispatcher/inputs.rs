@@ -17,7 +17,7 @@ use crate::worktree;
 const OUTPUT_CHARS: usize = 100_000;
 const INPUT_CHARS: usize = 400_000;
 /// How many iterations of a stage are shown, the newest.
-const MOST_ITERATIONS: usize = 200;
+pub(super) const MOST_ITERATIONS: usize = 200;
 
 impl Dispatcher<'_, '_> {
     /// The template of an iteration: the prompt of its stage, with the inputs and conflicts that it does not show.
@@ -46,11 +46,17 @@ impl Dispatcher<'_, '_> {
         let inputs = joined(&initial, &chosen(&shown_stages, &kept, stage.latest_inputs));
         let mut more = self.artifact_variables(template);
         more.extend(stage.matrix_of(id.iteration).map(|(name, value)| (format!("MATRIX.{name}"), value.clone())));
+        let output = shown(Some(values.output.unwrap_or_else(|| attempt.own_output())));
         Variables {
+            output_path: stage.output_path.clone().unwrap_or_else(|| output.clone()),
+            output,
+            status: attempt.status().display().to_string(),
+            context_file: attempt.context().display().to_string(),
+            context: stage.context.clone(),
+            commands: stage.commands.clone(),
             session: self.plan.name.clone(),
             iteration: id.iteration,
             perspective: stage.perspectives.get(index).cloned().unwrap_or_default(),
-            output: shown(values.output),
             progress: shown(values.progress),
             inputs,
             named_inputs,
@@ -78,9 +84,14 @@ impl Dispatcher<'_, '_> {
             // Report the branch even when its agent printed nothing.
             let missing = KeptOutput { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 };
             let missing = || earlier.parallel.then(|| missing.clone());
+            let path = earlier.output_path.as_deref();
+            let named = rows.last().zip(path).and_then(|(row, path)| self.file_left_by(earlier, row.id, path));
+            let named = named.and_then(KeptOutput::read);
+            let named = named.map(|output| (format!("{} {}", earlier.name, output.file.display()), output));
             let outputs = rows
                 .iter()
                 .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(missing)?)))
+                .chain(named)
                 .collect();
             found.insert(earlier.name.clone(), Outputs { left_out, outputs });
         }
@@ -98,8 +109,17 @@ impl Dispatcher<'_, '_> {
     }
 
     fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
-        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer());
+        let attempt = Attempt::at(&self.engine.home, &self.run_id, id);
+        let own = || KeptOutput::read(attempt.own_output()).or_else(|| KeptOutput::read(attempt.answer()));
         self.observers.output(&self.plan, &self.run, id).or_else(own)
+    }
+
+    /// A file in the directory where an iteration worked, if it is there.
+    pub(super) fn file_left_by(&self, stage: &StagePlan, id: AttemptId, path: &str) -> Option<PathBuf> {
+        let directory = self.workplace(stage, id).inside().ok()?;
+        let file = fs_err::canonicalize(directory.join(path)).ok().filter(|file| file.is_file())?;
+        // A link of the agent's must not lead elsewhere.
+        file.starts_with(fs_err::canonicalize(directory).ok()?).then_some(file)
     }
 }
 

@@ -12,8 +12,6 @@ use steadfast_model::{clock, prompt, text};
 
 use super::threads::AttemptThread;
 use super::{Dispatcher, cannot_start, without_agent};
-use crate::agent::result;
-use crate::attempt::Attempt;
 use crate::durable;
 use crate::worktree::{self, Merge, Merged, WorktreeError};
 
@@ -62,7 +60,8 @@ impl Placeholders {
 
     /// The prompt of the agent that resolves conflicts.
     fn fill(&self, prompt: &str, branch: &str, files: &[String]) -> String {
-        let mut lines: Vec<String> = files.iter().take(MOST_FILES).map(|file| text::headline(file, 300)).collect();
+        let mut lines: Vec<String> =
+            files.iter().take(MOST_FILES).map(|file| text::cut(&text::one_line(file), 300)).collect();
         if files.len() > MOST_FILES {
             lines.push(format!("and {} more", files.len() - MOST_FILES));
         }
@@ -117,9 +116,7 @@ impl Dispatcher<'_, '_> {
         let last = self.with_store(|store| store.read().end_of_stage(&run_id, number, 1));
         let last = last.map_err(|error| format!("cannot read the result of stage {name}: {error}"))?.pop();
         let Some(last) = last else { return Err(format!("nothing to merge: the stage {name} has no result")) };
-        let attempt = Attempt::at(&self.engine.home, &self.run_id, last.id);
-        let answer = attempt.read_answer().unwrap_or_default();
-        Ok(result::read(&attempt.result(), None, &answer, &[]).map(|result| result.branches).unwrap_or_default())
+        Ok(last.report.branches)
     }
 
     /// Aborts merges that a killed engine left in progress when their stages ended.

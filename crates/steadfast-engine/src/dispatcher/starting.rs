@@ -2,7 +2,7 @@
 //! may take git minutes, and starts the supervisor, so that requests to stop and limits are seen meanwhile. The attempt
 //! is saved before: an engine that finds it not started abandons it, and a supervisor that comes late starts nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,10 +11,12 @@ use steadfast_model::clock;
 use steadfast_model::run::{AttemptId, FailureKind, Outcome, StagePlan, machine, template};
 use steadfast_system::{env_vars, paths};
 
+use super::context::ContextFile;
 use super::merging::Placeholders;
 use super::threads::AttemptThread;
 use super::{Dispatcher, cannot_start, without_agent};
 use crate::agent::{self, AgentCall};
+use crate::attempt;
 use crate::environment::StageEnvironment;
 use crate::process::Cancel;
 use crate::worktree::{self, Worktree, WorktreeError};
@@ -36,6 +38,10 @@ impl Workplace {
         worktree.enter(cancel)
     }
 
+    pub(super) fn project(&self) -> &Path {
+        &self.project
+    }
+
     /// The directory that was worked in, whether or not it still exists.
     pub(super) fn inside(&self) -> Result<PathBuf, WorktreeError> {
         self.worktree.as_ref().map_or_else(|| Ok(self.project.clone()), Worktree::inside)
@@ -54,6 +60,7 @@ impl Workplace {
 /// What an attempt is started with once its workplace exists.
 pub(super) struct Launch {
     prompt: String,
+    context: Option<ContextFile>,
     /// What stands in the prompt for the conflicts of a merge.
     placeholders: Option<Placeholders>,
     environment: StageEnvironment,
@@ -121,6 +128,7 @@ impl Dispatcher<'_, '_> {
             .and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
             prompt: self.with_notes(rendered.text, id)?,
+            context: self.context_file(stage, id, &attempt, &variables),
             placeholders,
             environment,
             deadline: left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left))),
@@ -133,7 +141,7 @@ impl Dispatcher<'_, '_> {
 
 impl AttemptThread {
     /// Starts the supervisor of the attempt; otherwise returns the outcome.
-    pub(super) fn start(&self, launch: &Launch) -> Result<Child, Box<Outcome>> {
+    pub(super) fn start(&self, launch: Launch) -> Result<Child, Box<Outcome>> {
         let failed = |error: std::io::Error| Box::new(cannot_start(format!("cannot start the attempt: {error}")));
         let directory = match self.workplace.enter(&self.stopping) {
             Ok(directory) if !self.stopping.is_cancelled() => directory,
@@ -155,13 +163,16 @@ impl AttemptThread {
             iteration: self.id.iteration,
             prompt: &prompt,
             asks_for_result: true,
-            wants_vote: self.stage.completion.needs_vote() && self.stage.judge.is_none(),
+            says_result: agent::says_result(&self.stage.prompt),
+            wants_vote: self.stage.completion.needs_vote(),
             promises: &promises,
             directory: &directory,
             attempt: &self.attempt,
             config: &self.engine.config.agents,
         };
-        let invoked = agent::invocation(&call).map_err(|error| Box::new(cannot_start(error.to_string())))?;
+        let mut invoked = agent::invocation(&call).map_err(|error| Box::new(cannot_start(error.to_string())))?;
+        let context = launch.context.map(|context| context.text_for(self.workplace.project(), &directory));
+        invoked.files.extend(context.map(|text| (attempt::CONTEXT, text)));
         let left = launch.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.unwrap_or(Duration::MAX).min(limit_of(&self.stage));
         let output_bytes = self.engine.config.runs.output_bytes();

@@ -63,7 +63,7 @@ impl Dispatcher<'_, '_> {
         };
         let spawned = std::thread::Builder::new().spawn(move || {
             let work = || {
-                let started = launch.map(|launch| thread.start(&launch)).transpose();
+                let started = launch.map(|launch| thread.start(launch)).transpose();
                 started.map_or_else(|outcome| *outcome, |supervisor| thread.outcome(supervisor))
             };
             let outcome = Box::new(leaving::outcome_of(&thread.attempt, thread.engine.grace, work));
@@ -242,6 +242,7 @@ impl AttemptThread {
         let tree = directory.as_deref().map(|directory| ProgressTree { directory, progress, before });
         let report = agent::report(&EndedAttempt {
             agent: self.stage.agent_of(self.id.iteration),
+            votes: self.stage.completion.needs_vote(),
             markers: &self.stage.output_parse,
             attempt: &self.attempt,
             exit: exit.as_ref(),

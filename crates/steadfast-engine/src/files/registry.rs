@@ -157,9 +157,21 @@ pub(super) struct Own {
 /// Whether an entry is about another run, or about this one before its engine started: git put it back. An entry
 /// without a run's id was written by hand.
 pub(super) fn is_stale(entry: &Value, own: &Own) -> bool {
-    let Some(run_id) = entry.get("run_id").and_then(Value::as_str) else { return false };
-    // The entry of a run that ended has `null`.
-    run_id != own.run_id || entry.get("pid").is_some_and(|pid| pid.as_i64() != own.pid)
+    let of_other = entry.get("run_id").and_then(Value::as_str).is_some_and(|run_id| {
+        // The entry of a run that ended has `null`.
+        run_id != own.run_id || entry.get("pid").is_some_and(|pid| pid.as_i64() != own.pid)
+    });
+    // Times in the files have whole seconds.
+    let since_ms = own.since_ms - own.since_ms.rem_euclid(1_000);
+    of_other || (is_killed(entry) && killed_at(entry).is_some_and(|killed_at| killed_at < since_ms))
+}
+
+fn is_killed(entry: &Value) -> bool {
+    entry.get("status").and_then(Value::as_str) == Some("killed")
+}
+
+fn killed_at(entry: &Value) -> Option<Millis> {
+    entry.get("killed_at").and_then(Value::as_str).and_then(clock::parse_rfc3339)
 }
 
 /// A `killed` that a person wrote into the entry of a running run.
@@ -173,14 +185,9 @@ pub(super) enum Mark {
 }
 
 pub(super) fn mark(entry: &Value, own: &Own) -> Mark {
-    let text = |name: &str| entry.get(name).and_then(Value::as_str);
-    if text("status") != Some("killed") || is_stale(entry, own) {
+    if !is_killed(entry) || is_stale(entry, own) {
         return Mark::Absent;
     }
-    match text("killed_at").and_then(clock::parse_rfc3339) {
-        // Times in the files have whole seconds.
-        Some(killed_at) if killed_at < own.since_ms - own.since_ms.rem_euclid(1_000) => Mark::Absent,
-        None if text("run_id").is_none() => Mark::Undated,
-        _ => Mark::Valid,
-    }
+    let is_dated = killed_at(entry).is_some() || entry.get("run_id").is_some_and(Value::is_string);
+    if is_dated { Mark::Valid } else { Mark::Undated }
 }

@@ -22,7 +22,7 @@ pub(super) fn restored(project: &Path, below: &Path) -> BTreeSet<PathBuf> {
         return tracked;
     }
     // If git cannot tell, an edit by hand is assumed.
-    let Some(edited) = ask(&["--literal-pathspecs", "diff", "--name-only", "--relative", "-z"]) else {
+    let Some(edited) = ask(&["--literal-pathspecs", "diff", "--no-ext-diff", "--name-only", "--relative", "-z"]) else {
         return BTreeSet::new();
     };
     tracked.difference(&edited).cloned().collect()

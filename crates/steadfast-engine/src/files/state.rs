@@ -16,8 +16,22 @@ use super::{FileView, FilesError, usd};
 const MAX_TEXT: usize = 2_000;
 const ENDED_BY: &str = "ended_by_stage";
 /// Fields of an iteration that a marker line cannot set.
-pub(crate) const OWN_FIELDS: [&str; 8] =
-    ["stage", "iteration", "timestamp", "decision", "duration_seconds", "attempts", "tokens", "cost_usd"];
+pub(crate) const OWN_FIELDS: [&str; 12] = [
+    "stage",
+    "iteration",
+    "timestamp",
+    "decision",
+    "duration_seconds",
+    "attempts",
+    "tokens",
+    "cost_usd",
+    "files_touched",
+    "items_completed",
+    "errors",
+    "branches",
+];
+/// The lists of an agent's report, as other tools name them.
+const REPORT_FIELDS: [&str; 4] = ["files_touched", "items_completed", "errors", "branches"];
 
 /// Brings the state of a run up to date; returns whether that changed anything. New fields are added in the order of the
 /// documented examples.
@@ -157,6 +171,11 @@ fn iteration(row: &IterationRow, kind: RunKind) -> Value {
     set(&mut entry, "summary", words(&row.summary));
     if let Some(decision) = row.decision {
         set(&mut entry, "decision", decision.to_string());
+    }
+    let report = &row.report;
+    let lists = [&report.files, &report.items, &report.errors, &report.branches];
+    for (name, list) in REPORT_FIELDS.iter().zip(lists).filter(|(_, list)| !list.is_empty()) {
+        set(&mut entry, name, list.clone());
     }
     let milliseconds = row.committed_at_ms.saturating_sub(row.started_at_ms).max(0);
     set(&mut entry, "duration_seconds", milliseconds / 1_000);

@@ -17,6 +17,7 @@ use super::*;
 
 mod edits;
 mod exclude;
+mod marks;
 mod stages;
 mod trouble;
 

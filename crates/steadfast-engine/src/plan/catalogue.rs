@@ -93,12 +93,33 @@ impl Catalogue {
         }
     }
 
-    fn folders(&self, kind: RunKind) -> [(DefinitionOrigin, PathBuf); 2] {
+    /// The folders of definitions. The second of the project is where an older tool keeps them.
+    fn folders(&self, kind: RunKind) -> Vec<(DefinitionOrigin, PathBuf)> {
         let folder = format!("{kind}s");
-        [
+        let of_other_tool = match kind {
+            RunKind::Loop => "scripts/stages",
+            RunKind::Pipeline => "scripts/pipelines",
+        };
+        vec![
             (DefinitionOrigin::Project, self.project.join(".claude").join(&folder)),
+            (DefinitionOrigin::Project, self.project.join(of_other_tool)),
             (DefinitionOrigin::User, self.home.join(folder)),
         ]
+    }
+
+    /// The definitions in the project's own folder, as paths in the project: folders of loop types, files of pipelines.
+    pub(super) fn files_of_project(&self, kind: RunKind) -> Vec<String> {
+        let place = format!(".claude/{kind}s");
+        let folder = self.project.join(&place);
+        let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
+        let names = entries.take(MAX_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let is_definition = |name: &String| match kind {
+            RunKind::Loop => loop_file(&folder.join(name)).is_some(),
+            RunKind::Pipeline => PIPELINE_ENDS.iter().any(|end| name.ends_with(end)) && folder.join(name).is_file(),
+        };
+        let mut files: Vec<String> = names.filter(is_definition).map(|name| format!("{place}/{name}")).collect();
+        files.sort();
+        files
     }
 
     fn find(&self, kind: RunKind, name: &str) -> Result<Option<DefinitionSource>, PlanError> {
@@ -133,7 +154,7 @@ impl Catalogue {
 
     /// Whether a definition of the project would replace the user's or a built-in one.
     pub(super) fn shadows(&self, kind: RunKind, name: &str) -> bool {
-        let [_, (_, home)] = self.folders(kind);
+        let home = self.home.join(format!("{kind}s"));
         file_in(kind, &home, name).is_some() || built_in(kind, name).is_some()
     }
 

@@ -15,6 +15,9 @@ use crate::{agent, files};
 
 /// Stands for a file that exists only while an agent works.
 const RESULT: &str = "[result file]";
+const STATUS: &str = "[status file]";
+const CONTEXT: &str = "[context file]";
+const OUTPUT: &str = "[output file]";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filled {
@@ -195,11 +198,17 @@ fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str
     let (progress, output) = files::first_files(plan, number, stage);
     let at = iteration.saturating_sub(1) as usize;
     let perspective = stage.perspectives.get(at).cloned();
+    let output = output.unwrap_or_else(|| OUTPUT.to_owned());
     let variables = Variables {
+        output_path: stage.output_path.clone().unwrap_or_else(|| output.clone()),
+        status: STATUS.into(),
+        context_file: CONTEXT.into(),
+        context: stage.context.clone(),
+        commands: stage.commands.clone(),
         session: plan.name.clone(),
         iteration,
         perspective: perspective.clone().unwrap_or_default(),
-        output: output.unwrap_or_default(),
+        output,
         progress,
         inputs: inputs(plan, number, stage, given),
         named_inputs,
@@ -211,10 +220,10 @@ fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str
     let prompt = with_inputs_appended(&stage.prompt, plan.has_inputs(number, given));
     let rendered = template::render(&prompt, &variables);
     let mut prompt = rendered.text;
-    if !matches!(stage.agent.kind, AgentKind::Command(_)) {
+    if !matches!(stage.agent_of(iteration).kind, AgentKind::Command(_)) {
         let promises: Vec<String> = stage.completion.promises().map(str::to_owned).collect();
-        let wants_vote = stage.completion.needs_vote() && stage.judge.is_none();
-        agent::add_result(&mut prompt, RESULT, wants_vote, &promises)?;
+        let file = (!agent::says_result(&stage.prompt)).then_some(RESULT);
+        agent::add_result(&mut prompt, file, stage.completion.needs_vote(), &promises)?;
     }
     Ok(Filled { stage: number, iteration, perspective, prompt, unknown: rendered.unknown })
 }

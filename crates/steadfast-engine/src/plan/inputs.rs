@@ -1,13 +1,15 @@
-//! What a prompt gets: `inputs:` of a stage, which names the earlier stages that `${INPUTS}` shows, and a check of its
-//! variables before anything runs.
+//! What a prompt gets: `inputs:` of a stage, which names the earlier stages that `${INPUTS}` and the context file show,
+//! and a check of its variables before anything runs.
 
 use std::collections::BTreeMap;
 
 use steadfast_model::run::template::{self, Variables};
 
+use super::blocks::{ParallelDef, parallel_inputs};
 use super::fault::{Location, did_you_mean};
-use super::keys::{LocatedText, Setting, Value, keys, located_text, no_effect, text};
+use super::keys::{LocatedText, Setting, Value, keys, located_text, text, truth};
 use super::links::Reach;
+use super::named::Commands;
 use super::stage::StagePrompt;
 
 /// The variables of a stage that merges.
@@ -19,6 +21,10 @@ pub(super) struct Inputs {
     pub(super) names: Option<Vec<LocatedText>>,
     /// Show only the last output of each.
     pub(super) latest: bool,
+    /// Show the inputs of the run too.
+    pub(super) initial: bool,
+    /// Outputs of parallel blocks.
+    pub(super) parallel: Vec<ParallelDef>,
 }
 
 keys! {
@@ -26,8 +32,10 @@ keys! {
     InputsMap {
         from: Option<Vec<LocatedText>> = names("from"),
         is_latest: Setting<bool> = select("select"),
-        from_initial: Option<()> = no_effect("from_initial"),
-        from_parallel: Option<()> = no_effect("from_parallel"),
+        from_initial: Option<bool> = truth("from_initial"),
+        from_parallel: Option<Vec<ParallelDef>> = parallel_inputs("from_parallel"),
+        // The context file always lists them.
+        from_previous_iterations: Option<bool> = truth("from_previous_iterations"),
     }
 }
 
@@ -36,10 +44,15 @@ pub(super) fn inputs(value: &Value<'_>) -> Option<Inputs> {
         return None;
     }
     if value.is_map() {
-        let InputsMap { from, is_latest, .. } = value.table("`inputs`")?;
-        return Some(Inputs { names: from, latest: is_latest.on().unwrap_or(true) });
+        let InputsMap { from, is_latest, from_initial, from_parallel, .. } = value.table("`inputs`")?;
+        return Some(Inputs {
+            names: from,
+            latest: is_latest.on().unwrap_or(true),
+            initial: from_initial.unwrap_or(false),
+            parallel: from_parallel.unwrap_or_default(),
+        });
     }
-    Some(Inputs { names: names(value), latest: false })
+    Some(Inputs { names: names(value), ..Inputs::default() })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "all readers of a table return an option")]
@@ -66,6 +79,7 @@ pub(super) struct Scope<'a> {
     pub(super) axes: Vec<&'a str>,
     /// All artifacts, with the numbers of their stages.
     pub(super) artifacts: &'a BTreeMap<&'a str, u32>,
+    pub(super) commands: &'a Commands,
     pub(super) merges: bool,
 }
 
@@ -81,6 +95,7 @@ pub(super) fn check_variables(prompt: &StagePrompt, scope: &Scope<'_>) {
                 let what = format!("`${{{name}}}` has no value: a loop alone has no earlier stages");
                 at.warning(what, "use this loop type in a pipeline, or remove it");
             }
+            (("COMMANDS", command), _) => scope.check_command(command, &at),
             (("MATRIX", axis), _) => scope.check_axis(axis, &at),
             (("ARTIFACTS", artifact), _) => scope.check_artifact(artifact, &at),
             ((_, ""), _) if MERGE.contains(&name.as_str()) => scope.check_merge(&name, &at),
@@ -106,6 +121,14 @@ impl Scope<'_> {
         at.error(format!("the matrix of the stage has no axis `{axis}`"), fix);
     }
 
+    fn check_command(&self, command: &str, at: &Location) {
+        if !self.commands.0.contains_key(command) {
+            let meant = did_you_mean(command, self.commands.0.keys().map(String::as_str));
+            let fix = format!("{meant}Add it: `commands: {{{command}: \"make {command}\"}}`");
+            at.error(format!("there is no command `{command}`"), fix);
+        }
+    }
+
     fn check_artifact(&self, artifact: &str, at: &Location) {
         let Some(made_by) = self.artifacts.get(artifact) else {
             let known: Vec<&str> = self.artifacts.keys().copied().collect();
@@ -116,8 +139,11 @@ impl Scope<'_> {
             };
             return at.error(format!("there is no artifact `{artifact}`"), fix);
         };
-        let Some(reach) = self.reach else { return };
-        if *made_by != reach.own && !reach.before.contains(made_by) {
+        let Some(reach) = self.reach.filter(|reach| *made_by != reach.own) else {
+            let what = format!("the artifact `{artifact}` is made by this stage: there is no copy of it yet");
+            return at.error(what, "write its path instead");
+        };
+        if !reach.before.contains(made_by) {
             let (maker, own) = (reach.name(*made_by), reach.name(reach.own));
             let what = format!("`{artifact}` is made by the stage `{maker}`, which `{own}` does not need");
             at.error(what, format!("add `{maker}` to `needs`"));

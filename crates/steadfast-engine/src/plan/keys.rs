@@ -144,6 +144,18 @@ pub(super) struct Keys<'a> {
     known: Vec<&'static str>,
 }
 
+#[cfg(test)]
+impl Keys<'_> {
+    /// A mapping without entries, to see which keys a table asks for.
+    pub(super) fn empty() -> Self {
+        Self { at: super::fault::Faults::default().file(""), entries: &[], known: Vec::new() }
+    }
+
+    pub(super) fn known(&self) -> &[&'static str] {
+        &self.known
+    }
+}
+
 impl<'a> Keys<'a> {
     /// The value of the first entry with one of these names.
     pub(super) fn take(&mut self, names: &[&'static str]) -> Option<Value<'a>> {
@@ -201,7 +213,7 @@ impl<'a> Value<'a> {
         matches!(self.node.value, Yaml::Null | Yaml::Bool(false))
     }
 
-    fn wrong<T>(&self, expected: &str, fix: &str) -> Option<T> {
+    pub(super) fn wrong<T>(&self, expected: &str, fix: &str) -> Option<T> {
         self.at.refuse(format!("`{}` has to be {expected}", self.key), fix)
     }
 
@@ -301,10 +313,4 @@ pub(super) fn timeout(value: &Value<'_>) -> Option<Millis> {
     /// Longer than anything runs, and far from overflowing.
     const NONE_MS: Millis = 365 * clock::DAY;
     duration(value).map(|ms| if ms == 0 { NONE_MS } else { ms })
-}
-
-/// A key of other tools that changes nothing here.
-pub(super) fn no_effect(value: &Value<'_>) -> Option<()> {
-    value.at.warning(format!("`{}` has no effect", value.key), "remove it");
-    None
 }

@@ -81,11 +81,14 @@ fn check_stage(stage: &PipelineStage, stages: &[PipelineStage], reach: &Reach<'_
     for (input, at) in stage.inputs.names.iter().flatten() {
         has_inputs = reach.check(input, "be its own input", at);
     }
+    for lane in stage.parallel_inputs.iter().flat_map(|input| input.lanes.values()) {
+        reach.check(lane, "be its own input", &stage.at);
+    }
     let matrix = stage.def.matrix.as_deref();
     if let Some(prompt) = &stage.def.prompt {
         let axes = matrix.and_then(<[_]>::first).into_iter().flatten().map(|(axis, _)| axis.as_str()).collect();
         let merges = stage.order.merge.is_some();
-        check_variables(prompt, &Scope { reach: Some(reach), axes, artifacts, merges });
+        check_variables(prompt, &Scope { reach: Some(reach), axes, artifacts, commands: &stage.def.commands, merges });
         if let Some((_, at)) = stage.inputs.names.iter().flatten().next()
             && has_inputs
             && !names_inputs(&prompt.text)

@@ -56,7 +56,7 @@ keys! {
 }
 
 /// `needs: []` is not the same as no `needs`.
-fn needs(value: &Value<'_>) -> Option<Vec<LocatedText>> {
+pub(super) fn needs(value: &Value<'_>) -> Option<Vec<LocatedText>> {
     if value.is_off() { None } else { names(value) }
 }
 

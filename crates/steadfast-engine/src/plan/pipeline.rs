@@ -1,18 +1,24 @@
 //! Pipelines: stages one after the other, each with the prompt of a loop type or one of its own. `steps:`, `loops:` and
-//! `nodes:` of other tools are read too; what has no counterpart here is refused with a fix.
+//! `nodes:` of other tools are read too; what has no counterpart here is refused with a fix. `plan/lanes.rs` makes stages
+//! of the nodes.
 
 use std::collections::BTreeMap;
 
 use steadfast_model::clock::Millis;
+use steadfast_model::limit::Axis;
 use steadfast_model::run::name::RunName;
-use steadfast_model::run::{AgentKind, RunKind, StagePlan};
+use steadfast_model::run::{AgentKind, ParallelInput, RunKind, StagePlan};
 
 use super::agents::AgentDef;
+use super::blocks::KnownBlock;
 use super::catalogue::{Catalogue, DefinitionSource};
 use super::fault::{Faults, Location, did_you_mean};
+use super::input_files::input_patterns;
 use super::inputs::{Inputs, inputs};
-use super::keys::{LocatedText, Setting, Value, duration, keys, located_text, no_effect, text, timeout};
+use super::keys::{Inherit as _, LocatedText, Setting, Value, duration, keys, located_text, text, timeout};
+use super::lanes::{LastNode, Node, node};
 use super::links;
+use super::named::{Commands, commands};
 use super::order::{self, OrderDef};
 use super::planning::{LimitsDef, StageContext, limits, plan_stage};
 use super::stage::{self, LoopDef, StageDef, StagePrompt};
@@ -27,9 +33,9 @@ keys! {
         name: Option<String> = text("name"),
         description: Option<String> = text("description"),
         version: Option<String> = text("version"),
-        inputs: Option<()> = input_files("inputs"),
-        commands: Option<()> = no_effect("commands"),
-        context: Option<()> = no_effect("context"),
+        inputs: Option<Vec<LocatedText>> = input_patterns("inputs"),
+        commands: Commands = commands("commands"),
+        context: Option<String> = text("context"),
         defaults: Setting<Defaults> = defaults("defaults"),
         limits: Setting<LimitsDef> = limits("limits"),
         stages: Option<StageList> = stages("stages" | "nodes" | "steps" | "loops"),
@@ -46,6 +52,7 @@ keys! {
 }
 
 keys! {
+    /// The keys of a stage.
     StageKeys {
         pipeline: Option<()> = nested_pipeline("pipeline"),
         name: Option<LocatedText> = located_text("name" | "id"),
@@ -61,42 +68,31 @@ keys! {
 pub(super) struct StageList {
     /// Whether it has no names and may repeat a loop type, as older tools write it.
     is_steps: bool,
-    stages: Vec<(StageKeys, Location)>,
+    nodes: Vec<(Node, Location)>,
 }
 
 fn defaults(value: &Value<'_>) -> Option<Defaults> {
     value.table("`defaults`")
 }
 
-/// Other tools read these files; here they are flags.
-fn input_files(value: &Value<'_>) -> Option<()> {
-    let flags = value.elements().take(5).filter_map(|element| match &element.node.value {
-        Yaml::Text(file) => Some(format!(" --input {file}")),
-        _ => None,
-    });
-    let flags: String = flags.collect();
-    let fix = if flags.is_empty() { String::new() } else { format!(", and run the pipeline with `{}`", flags.trim()) };
-    value.at.warning("`inputs` of a pipeline has no effect", format!("remove it{fix}"));
-    None
-}
-
 fn nested_pipeline(value: &Value<'_>) -> Option<()> {
-    value.at.refuse("a pipeline inside a pipeline is not supported", "copy the stages of that pipeline to here")
+    let fix = "copy the stages of that pipeline to here, or run both, one after the other";
+    value.at.refuse("a pipeline inside a pipeline is not supported", fix)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "all readers of a table return an option")]
 fn stages(value: &Value<'_>) -> Option<StageList> {
-    let nodes = if let Yaml::List(nodes) = &value.node.value { nodes.len() } else { 0 };
+    let count = if let Yaml::List(nodes) = &value.node.value { nodes.len() } else { 0 };
     let is_steps = matches!(value.key, "steps" | "loops");
-    let mut stages = Vec::new();
-    match nodes {
+    let mut nodes = Vec::new();
+    match count {
         0 => no_stages(&value.at),
         1..=MAX_STAGES => {
-            stages.extend(value.elements().filter_map(|element| Some((element.table("a stage")?, element.at))));
+            nodes.extend(value.elements().filter_map(|element| Some((node(&element)?, element.at))));
         }
-        _ => value.at.error(format!("{nodes} stages"), format!("use at most {MAX_STAGES}")),
+        _ => value.at.error(format!("{count} stages"), format!("use at most {MAX_STAGES}")),
     }
-    Some(StageList { is_steps, stages })
+    Some(StageList { is_steps, nodes })
 }
 
 fn no_stages(at: &Location) {
@@ -109,6 +105,8 @@ fn no_stages(at: &Location) {
 pub(super) struct PipelineDef {
     pub(super) title: Option<String>,
     pub(super) limits: LimitsDef,
+    /// Files, directories and patterns of `inputs`.
+    pub(super) inputs: Vec<LocatedText>,
     /// The agent of stages that set none.
     agent: AgentKind,
     stages: Vec<PipelineStage>,
@@ -127,6 +125,9 @@ pub(super) struct PipelineStage {
     pub(super) inputs: Inputs,
     pub(super) order: OrderDef,
     pub(super) def: StageDef,
+    /// The lane that it works in, and what it gets of others.
+    pub(super) lane: Option<String>,
+    pub(super) parallel_inputs: Vec<ParallelInput>,
 }
 
 pub(super) fn read(source: &DefinitionSource, catalogue: &Catalogue, faults: &Faults) -> Option<PipelineDef> {
@@ -139,28 +140,52 @@ pub(super) fn read(source: &DefinitionSource, catalogue: &Catalogue, faults: &Fa
     };
     let Defaults { agent, timeout_ms, delay_ms } = keys.defaults.on().unwrap_or_default();
     let defaults = StageDef { agent, delay_ms, timeout_ms, ..StageDef::default() };
-    let is_steps = list.is_steps;
-    let mut reader = StageReader { catalogue, faults, defaults, is_steps, loops: BTreeMap::new(), names: Vec::new() };
-    let stages: Vec<PipelineStage> = list.stages.into_iter().map(|(stage, at)| reader.read(stage, at)).collect();
+    // Unlike those, loop types come before what the pipeline says for all of its stages.
+    let for_all = StageDef { commands: keys.commands, context: keys.context, ..StageDef::default() };
+    let mut reader = StageReader {
+        catalogue,
+        faults,
+        defaults,
+        for_all,
+        is_steps: list.is_steps,
+        loops: BTreeMap::new(),
+        names: Vec::new(),
+        stages: Vec::new(),
+        blocks: Vec::new(),
+        last: LastNode::default(),
+    };
+    for (node, at) in list.nodes {
+        reader.read_node(node, at);
+    }
+    let stages = reader.stages;
+    if stages.len() > MAX_STAGES {
+        let fix = format!("use at most {MAX_STAGES}; a block has one for each provider and stage");
+        at.error(format!("{} stages", stages.len()), fix);
+    }
     let needs = links::check(&stages);
     let agent = reader.defaults.agent.program();
     let loops = reader.loops.into_iter().filter_map(|(name, read)| Some((name, read?))).collect();
     let limits = keys.limits.on().unwrap_or_default();
-    Some(PipelineDef { title: keys.name, limits, agent, stages, needs, loops })
+    let inputs = keys.inputs.unwrap_or_default();
+    Some(PipelineDef { title: keys.name, limits, inputs, agent, stages, needs, loops })
 }
 
-struct StageReader<'a> {
+pub(super) struct StageReader<'a> {
     catalogue: &'a Catalogue,
     faults: &'a Faults,
-    defaults: StageDef,
+    pub(super) defaults: StageDef,
+    for_all: StageDef,
     is_steps: bool,
     /// Loop types read so far, so that the faults of each are reported once.
     loops: BTreeMap<String, Option<UsedLoop>>,
     names: Vec<String>,
+    pub(super) stages: Vec<PipelineStage>,
+    pub(super) blocks: Vec<KnownBlock>,
+    pub(super) last: LastNode,
 }
 
 impl StageReader<'_> {
-    fn read(&mut self, keys: StageKeys, at: Location) -> PipelineStage {
+    pub(super) fn read(&mut self, keys: StageKeys, at: Location) -> PipelineStage {
         let def = keys.def.without_termination();
         if let Some(prompt) = &def.prompt {
             warn_of_file_name(prompt);
@@ -171,12 +196,18 @@ impl StageReader<'_> {
         let loop_type = keys.loop_type.as_ref().map(|(name, _)| name.clone());
         let name = self.name(keys.name, loop_type.clone(), &at);
         let base = keys.loop_type.map(|(name, at)| self.loop_def(&name, &at)).unwrap_or_default();
-        let def = def.based_on(self.defaults.clone()).based_on(base);
+        let def = def.based_on(self.defaults.clone()).based_on(base).or(self.for_all.clone());
         let (name, inputs) = (name.unwrap_or_default(), keys.inputs.unwrap_or_default());
-        PipelineStage { at, name, loop_type, inputs, order: keys.order, def }
+        let (lane, parallel_inputs) = (None, Vec::new());
+        PipelineStage { at, name, loop_type, inputs, order: keys.order, def, lane, parallel_inputs }
     }
 
-    fn name(&mut self, given: Option<LocatedText>, loop_type: Option<String>, at: &Location) -> Option<String> {
+    pub(super) fn name(
+        &mut self,
+        given: Option<LocatedText>,
+        loop_type: Option<String>,
+        at: &Location,
+    ) -> Option<String> {
         let is_given = given.is_some();
         let Some((mut name, at)) = given.or(loop_type.map(|name| (name, at.clone()))) else {
             return at.refuse("a stage has no name", "add `name:`");
@@ -220,7 +251,12 @@ impl StageReader<'_> {
             }
             Err(PlanError::NoDefinitionNamed { known, .. }) => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));
-                at.refuse(format!("there is no loop type `{name}`"), format!("{meant}Known are {}", known.join(", ")))
+                let fix = format!(
+                    "{meant}Put its folder, with loop.yaml or stage.yaml, into `.claude/loops/{name}`, or remove the \
+                     stage. Known are {}",
+                    known.join(", ")
+                );
+                at.refuse(format!("there is no loop type `{name}`"), fix)
             }
             Err(error) => at.refuse(error.to_string(), error.hint()),
         }
@@ -238,7 +274,7 @@ fn warn_of_file_name(prompt: &StagePrompt) {
 }
 
 /// The nearest name that can be a folder.
-fn slug(text: &str) -> Option<String> {
+pub(super) fn slug(text: &str) -> Option<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let slug = words.collect::<Vec<_>>().join("-").to_lowercase();
     let slug: String = slug.chars().take(64).collect();
@@ -271,9 +307,9 @@ impl PipelineDef {
             let context = StageContext {
                 kind: RunKind::Pipeline,
                 run,
+                inputs: stage.input_names(),
                 name: stage.name,
                 loop_type: stage.loop_type,
-                inputs: stage.inputs.names.into_iter().flatten().map(|(input, _)| input).collect(),
                 model_of: flags.agent.is_none().then(|| of_model.clone()),
                 verified: number == last,
                 merges: stage.order.merge.is_some(),
@@ -281,8 +317,12 @@ impl PipelineDef {
             };
             let mut plan = plan_stage(stage.def, context, flags);
             plan.latest_inputs = stage.inputs.latest;
+            plan.initial_inputs = stage.inputs.initial;
+            (plan.lane, plan.parallel_inputs) = (stage.lane, stage.parallel_inputs);
+            let guard = plan.limits.get(Axis::Hours);
             let limits = of_loop.as_ref().map(|of_loop| of_loop.limits.clone()).unwrap_or_default();
             stage.order.complete(&mut plan, needs, limits);
+            plan.limits.set(Axis::Hours, plan.limits.get(Axis::Hours).or(guard));
             plan.runs = plan.runs.min(flags.max.unwrap_or(u32::MAX));
             let commands = commands_of_definitions(&plan, flags);
             own.add_commands(match of_loop {

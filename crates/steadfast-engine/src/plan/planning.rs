@@ -4,14 +4,14 @@
 use steadfast_model::clock::Millis;
 use steadfast_model::limit::{Axis, Limits};
 use steadfast_model::prompt;
-use steadfast_model::run::{AgentKind, AgentPlan, Rule, RunKind, RunLimits, StagePlan};
+use steadfast_model::run::{AgentKind, AgentPlan, Rule, RunKind, RunLimits, StagePlan, template};
 
 use super::Overrides;
 use super::agents::AgentDef;
 use super::fault::Location;
-use super::keys::{Inherit as _, Setting, Value, count, count_or_zero, keys, text};
+use super::keys::{Inherit as _, LocatedText, Setting, Value, count, count_or_zero, keys, text};
 use super::order::MERGE_RUNS;
-use super::rules::Resolver;
+use super::rules::{Resolver, is_inside_project};
 use super::stage::{Runs, StageDef};
 
 pub const LOOP_RUNS: u32 = 25;
@@ -106,15 +106,33 @@ pub(super) fn plan_stage(mut def: StageDef, context: StageContext<'_>, flags: &O
         output_parse: def.output_parse.unwrap_or_default(),
         inputs: context.inputs,
         judge: def.judge.on().map(AgentDef::into_plan),
+        context: flags.context.clone().or(def.context).unwrap_or_default(),
+        commands: def.commands.0,
+        output_path: def.output_path.and_then(|path| output_path(&path, context.run)),
         retries: def.retries,
         env: def.env.unwrap_or_default(),
         matrix: cells,
         artifacts: def.artifacts.into_iter().flatten().map(|(name, path, _)| (name, path)).collect(),
         ..StagePlan::new(context.name, completion, runs)
     };
-    let stage = check_parallel(stage, at);
+    let mut stage = check_parallel(stage, at);
+    let guard = def.guardrails.and_then(|guardrails| guardrails.max_runtime_ms).filter(|most| *most > 0);
+    stage.limits.set(Axis::Hours, guard);
     check_effect(&stage, at);
     stage
+}
+
+/// The file that a stage names for its output, in the directory where it works.
+fn output_path((path, at): &LocatedText, run: &str) -> Option<String> {
+    let rendered = template::render_name(path.trim(), run);
+    for name in rendered.unknown {
+        let fix = "use `${SESSION}`, or write it out";
+        at.warning(format!("`${{{name}}}` has no value here: it stays as it is"), fix);
+    }
+    if !is_inside_project(&rendered.text) {
+        return at.refuse("the output has to be in the project", "name a file such as `output_path: docs/ideas.md`");
+    }
+    Some(rendered.text)
 }
 
 /// All iterations of a parallel stage run, each on its own, so its rule is never tested.

@@ -8,10 +8,10 @@ use super::agents::{AgentDef, agent, agents};
 use super::catalogue::DefinitionSource;
 use super::fault::{Faults, Location};
 use super::keys::{
-    Inherit as _, LocatedText, Setting, Value, count, count_or_zero, duration, keys, located_text, no_effect, text,
-    texts, timeout, truth,
+    Inherit as _, LocatedText, Setting, Value, count, count_or_zero, duration, keys, located_text, text, texts,
+    timeout, truth,
 };
-use super::named::{Artifacts, Cell, artifacts, env, matrix};
+use super::named::{Artifacts, Cell, Commands, artifacts, commands, env, matrix};
 use super::order::retries;
 use super::planning::{LimitsDef, limits};
 use super::rules::{Arguments, RuleDef, rule_def};
@@ -41,11 +41,11 @@ keys! {
         artifacts: Option<Artifacts> = artifacts("artifacts"),
         output_parse: Option<Markers> = markers("output_parse"),
         judge: Setting<AgentDef> = judge("judge"),
-        context: Option<()> = no_effect("context"),
-        commands: Option<()> = no_effect("commands"),
-        guardrails: Option<()> = no_effect("guardrails"),
-        output_path: Option<()> = no_effect("output_path"),
-        version: Option<()> = no_effect("version"),
+        context: Option<String> = text("context"),
+        commands: Commands = commands("commands"),
+        guardrails: Option<Guardrails> = guardrails("guardrails"),
+        output_path: Option<LocatedText> = located_text("output_path"),
+        version: Option<String> = text("version"),
     }
 }
 
@@ -58,6 +58,16 @@ keys! {
         arguments: Arguments,
         judge: Setting<AgentDef> = judge("judge"),
     }
+}
+
+keys! {
+    Guardrails {
+        max_runtime_ms: Option<Millis> = duration("max_runtime_seconds" | "max_runtime"),
+    }
+}
+
+fn guardrails(value: &Value<'_>) -> Option<Guardrails> {
+    value.table("`guardrails`")
 }
 
 /// Fields of the state file, and the markers of their lines in the output.
@@ -194,9 +204,8 @@ fn items(value: &Value<'_>) -> Option<Vec<String>> {
 
 fn parallel(value: &Value<'_>) -> Option<bool> {
     if value.is_map() {
-        let fix =
-            "write `agents: [claude, codex]` for several agents at once, or stages with `needs` for longer branches";
-        return value.at.refuse("parallel blocks of other stages are not supported", fix);
+        let fix = "write it as a node of a pipeline, or `agents: [claude, codex]` for several agents at once";
+        return value.at.refuse("a loop type cannot have a parallel block", fix);
     }
     truth(value)
 }

@@ -8,7 +8,9 @@ use tempfile::TempDir;
 use super::*;
 use steadfast_model::host::Host;
 
+mod blocks;
 mod built_in;
+mod documented;
 mod faults;
 mod language;
 mod places;
@@ -244,7 +246,7 @@ fn older_and_newer_ways_to_write_pipelines_are_understood() {
     let both = [("improve-plan".to_owned(), 5), ("improve-plan-2".to_owned(), 3)];
     assert_eq!(names("steps:\n  - loop: improve-plan\n    max: 5\n  - loop: improve-plan\n    max: 3\n"), both);
     assert_eq!(names("loops:\n  - loop: improve-plan\n    runs: 5\n"), both[..1]);
-    let nodes = "nodes:\n  - id: improve-plan\n    stage: improve-plan\n    runs: {max: 5}\n  - id: next\n    prompt: x\n    inputs: {from: improve-plan, select: latest}\n";
+    let nodes = "nodes:\n  - id: improve-plan\n    stage: improve-plan\n    runs: {max: 5}\n  - id: next\n    prompt: '${INPUTS}'\n    inputs: {from: improve-plan, select: latest}\n";
     assert_eq!(names(nodes), [both[0].clone(), ("next".into(), 1)]);
     let next = |yaml: &str| world.pipeline(yaml).stages.remove(1);
     assert_eq!((next(nodes).inputs, next(nodes).latest_inputs), (vec!["improve-plan".to_owned()], true));

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::{Plan, template};
 
-/// Variables that bring inputs into a prompt; `CTX` is a file that lists them, and `CONTEXT` may quote them.
-const INPUTS: [&str; 3] = ["INPUTS", "CTX", "CONTEXT"];
+/// Variables that bring inputs into a prompt; `CTX` is a file that lists them.
+const INPUTS: [&str; 2] = ["INPUTS", "CTX"];
 
 /// What is added to a prompt that does not name its inputs.
 const ADDED: &str = "\n\nInputs:\n\n${INPUTS}\n";
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn inputs_that_no_variable_names_are_added_at_the_end() {
-        for named in ["a ${INPUTS} b", "${INPUTS.plan}", "jq . ${CTX}", "${CONTEXT}"] {
+        for named in ["a ${INPUTS} b", "${INPUTS.plan}", "jq . ${CTX}"] {
             assert_eq!(with_inputs_appended(named, true), named);
         }
         for silent in ["Do it.\n", "$${INPUTS}", "${ITEM} $INPUTS"] {

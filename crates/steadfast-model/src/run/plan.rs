@@ -52,6 +52,11 @@ impl Plan {
             .flat_map(|stage| std::iter::once(&mut stage.agent).chain(&mut stage.agents).chain(&mut stage.judge))
     }
 
+    /// Whether the run was imported without its prompts, so that it cannot be resumed.
+    pub fn is_history_only(&self) -> bool {
+        self.stages.iter().all(|stage| stage.prompt.is_empty())
+    }
+
     pub fn pursues_goal(&self) -> bool {
         // Plans stored by earlier versions have no purpose. A loop of a type names it in its stage.
         let is_untyped = || self.stages.iter().all(|stage| stage.loop_type.is_none());
@@ -136,6 +141,30 @@ pub struct StagePlan {
     /// `${INPUTS}` shows the inputs of the run too, not only those of earlier stages.
     #[serde(default)]
     pub initial_inputs: bool,
+    /// The outputs of lanes that the context file lists by agent. Their stages are in `inputs` too.
+    #[serde(default)]
+    pub parallel_inputs: Vec<ParallelInput>,
+    /// `${CONTEXT}`: text of the user's.
+    #[serde(default)]
+    pub context: String,
+    /// The user's commands by name. They are shown to the agent and never run by the engine.
+    #[serde(default)]
+    pub commands: BTreeMap<String, String>,
+    /// `${OUTPUT_PATH}`: a file in the directory where the agent works.
+    #[serde(default)]
+    pub output_path: Option<String>,
+}
+
+/// What the lanes of a block put out in one of their stages.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParallelInput {
+    pub block: String,
+    /// The name of the stage inside of the block.
+    pub stage: String,
+    /// The outputs of all iterations, not only of the last.
+    pub history: bool,
+    /// The stages of the plan, by the name of the agent in the block.
+    pub lanes: BTreeMap<String, String>,
 }
 
 /// What a pipeline does after a stage that did not end well.
@@ -172,6 +201,12 @@ impl StagePlan {
     pub fn agent_of(&self, iteration: u32) -> &AgentPlan {
         let index = usize::try_from(iteration.saturating_sub(1)).unwrap_or(0);
         index.checked_rem(self.agents.len()).and_then(|index| self.agents.get(index)).unwrap_or(&self.agent)
+    }
+
+    /// The name inside of its block, or its own.
+    pub fn short_name(&self) -> &str {
+        let in_lane = self.lane.as_deref().and_then(|lane| self.name.strip_prefix(lane)?.strip_prefix('-'));
+        in_lane.unwrap_or(&self.name)
     }
 
     /// Everybody who may work in this stage: its agents and its judge.

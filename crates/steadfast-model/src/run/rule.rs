@@ -205,5 +205,12 @@ pub fn vote(success: &Success, facts: &[Checked]) -> Option<bool> {
     }
 }
 
+/// The reasons of the vote that counts: the judge's if it voted, or the worker's.
+pub fn reasoning<'a>(success: &'a Success, facts: &'a [Checked]) -> Option<&'a str> {
+    let judged = facts.iter().find(|fact| fact.check == Check::Judge && fact.holds.is_some());
+    let judged = judged.map(|fact| fact.detail.as_str()).filter(|detail| !detail.is_empty());
+    judged.or(success.result.reasoning.as_deref())
+}
+
 #[cfg(test)]
 mod tests;

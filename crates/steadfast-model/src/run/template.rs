@@ -10,20 +10,24 @@ const LONGEST_NAME: usize = 128;
 const MOST_UNKNOWN: usize = 50;
 const SESSION: [&str; 2] = ["SESSION", "SESSION_NAME"];
 
-/// All names but `INPUTS.name`.
-pub const NAMES: [&str; 13] = [
+/// All names but `INPUTS.name` and `COMMANDS.name`.
+pub const NAMES: [&str; 17] = [
     "SESSION",
     "SESSION_NAME",
     "ITERATION",
     "INDEX",
     "PERSPECTIVE",
     "OUTPUT",
+    "OUTPUT_PATH",
     "PROGRESS",
     "PROGRESS_FILE",
     "INPUTS",
     "ITEM",
     "CURRENT_ITEM",
     "RESULT",
+    "STATUS",
+    "CTX",
+    "CONTEXT",
     "OBJECTIVE",
 ];
 
@@ -37,6 +41,8 @@ pub struct Variables {
     pub perspective: String,
     /// `${OUTPUT}`: the path of the iteration's output.
     pub output: String,
+    /// `${OUTPUT_PATH}`: the file that the stage names, else the same as `${OUTPUT}`.
+    pub output_path: String,
     /// `${PROGRESS}`, `${PROGRESS_FILE}`: the path of the progress file.
     pub progress: String,
     pub inputs: String,
@@ -46,6 +52,14 @@ pub struct Variables {
     pub item: String,
     /// `${RESULT}`: the path of the result file.
     pub result: String,
+    /// `${STATUS}`: the path of a result file with the fields of other tools.
+    pub status: String,
+    /// `${CTX}`: the path of the context file.
+    pub context_file: String,
+    /// `${CONTEXT}`: text of the user's for this stage or run.
+    pub context: String,
+    /// `${COMMANDS.name}`, by name.
+    pub commands: BTreeMap<String, String>,
     pub objective: String,
     /// Others by their whole name: `${MATRIX.name}`, `${ARTIFACTS.name}`, `${MERGE_BRANCH}`, `${MERGE_CONFLICTS}`.
     pub more: BTreeMap<String, String>,
@@ -73,8 +87,16 @@ impl Variables {
             "INPUTS" => &self.inputs,
             "ITEM" | "CURRENT_ITEM" => &self.item,
             "RESULT" => &self.result,
+            "OUTPUT_PATH" => &self.output_path,
+            "STATUS" => &self.status,
+            "CTX" => &self.context_file,
+            "CONTEXT" => &self.context,
             "OBJECTIVE" => &self.objective,
-            _ => self.named_inputs.get(name.strip_prefix("INPUTS.")?)?,
+            _ => match name.split_once('.')? {
+                ("INPUTS", stage) => self.named_inputs.get(stage)?,
+                ("COMMANDS", command) => self.commands.get(command)?,
+                _ => return None,
+            },
         };
         Some(value.into())
     }
@@ -160,6 +182,11 @@ mod tests {
             result: "/p/result.json".into(),
             objective: "ship it".into(),
             more: BTreeMap::from([("MATRIX.os".into(), "linux ${ITEM}".into())]),
+            output_path: "docs/ideas.md".into(),
+            status: "/p/status.json".into(),
+            context_file: "/p/context.json".into(),
+            context: "mind ${ITEM}".into(),
+            commands: BTreeMap::from([("test".into(), "cargo test".into())]),
         }
     }
 
@@ -175,6 +202,9 @@ mod tests {
             ("${ITEM}=${CURRENT_ITEM}", "beads-12=beads-12"),
             ("${MATRIX.os}", "linux ${ITEM}"),
             ("${RESULT}: ${OBJECTIVE}", "/p/result.json: ship it"),
+            ("jq . ${CTX} > ${STATUS}", "jq . /p/context.json > /p/status.json"),
+            ("${CONTEXT} ${OUTPUT_PATH}", "mind ${ITEM} docs/ideas.md"),
+            ("${COMMANDS.test}", "cargo test"),
             ("$${ITEM} $$${ITEM} $${MISSING}", "${ITEM} $${ITEM} ${MISSING}"),
             ("$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM ${ITEM}", "$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM beads-12"),
             ("ends in ${", "ends in ${"),
@@ -196,12 +226,12 @@ mod tests {
 
     #[test]
     fn unknown_names_stay_and_are_reported_once() {
-        let rendered = render("${FOO} ${INPUTS.nowhere} ${FOO} ${iteration} ${ITEM}", &variables());
+        let rendered = render("${FOO} ${INPUTS.nowhere} ${FOO} ${iteration} ${COMMANDS.no} ${ITEM}", &variables());
         assert_eq!(
             rendered,
             Rendered {
-                text: "${FOO} ${INPUTS.nowhere} ${FOO} ${iteration} beads-12".into(),
-                unknown: vec!["FOO".into(), "INPUTS.nowhere".into(), "iteration".into()],
+                text: "${FOO} ${INPUTS.nowhere} ${FOO} ${iteration} ${COMMANDS.no} beads-12".into(),
+                unknown: ["FOO", "INPUTS.nowhere", "iteration", "COMMANDS.no"].map(str::to_owned).to_vec(),
             }
         );
     }

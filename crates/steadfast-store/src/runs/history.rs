@@ -2,11 +2,12 @@
 //! and the error rolls the whole step back.
 
 use rusqlite::{ErrorCode, Row, params};
+use serde::{Deserialize, Serialize};
 
 use crate::column::{from_json, maybe_word, to_json};
 use crate::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
-use steadfast_model::run::{AgentDecision, AttemptId, AttemptUsage, Checked, Outcome, Success, rule};
+use steadfast_model::run::{AgentDecision, AgentResult, AttemptId, AttemptUsage, Checked, Outcome, Success, rule};
 use steadfast_model::text;
 
 /// Characters kept of an agent's text; its whole output is in a file.
@@ -23,6 +24,7 @@ pub struct IterationRow {
     pub summary: Option<String>,
     pub reasoning: Option<String>,
     pub fields: Vec<(String, String)>,
+    pub report: IterationReport,
     pub facts: Vec<Checked>,
     pub exit_code: i32,
     /// Of all its attempts.
@@ -33,6 +35,34 @@ pub struct IterationRow {
     /// When the attempt that came through started.
     pub started_at_ms: Millis,
     pub committed_at_ms: Millis,
+}
+
+/// The lists that an agent reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IterationReport {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<String>,
+}
+
+impl IterationReport {
+    /// `None` if the agent listed nothing.
+    fn of(result: &AgentResult) -> Option<Self> {
+        let all = |texts: &[String]| texts.iter().map(|text| kept(text)).collect();
+        let report = Self {
+            files: all(&result.files),
+            items: all(&result.items),
+            errors: all(&result.errors),
+            branches: all(&result.branches),
+        };
+        (report != Self::default()).then_some(report)
+    }
 }
 
 fn kept(text: &str) -> String {
@@ -56,6 +86,7 @@ fn read_iteration(row: &Row<'_>) -> rusqlite::Result<IterationRow> {
         committed_at_ms: row.get(13)?,
         cost_unknown: row.get(14)?,
         tokens_unknown: row.get(15)?,
+        report: from_json::<Option<_>>(row, 16)?.unwrap_or_default(),
     })
 }
 
@@ -70,8 +101,8 @@ fn twice(error: rusqlite::Error, what: &str, id: AttemptId) -> StoreError {
 }
 
 const ITERATIONS: &str = "SELECT stage, iteration, attempt, plateau, decision, summary, reasoning, fields_json,
-    facts_json, exit_code, tokens, cost_micros, started_at_ms, committed_at_ms, cost_unknown,
-    tokens_unknown FROM run_iterations";
+    facts_json, exit_code, tokens, cost_micros, started_at_ms, committed_at_ms, cost_unknown, tokens_unknown,
+    report_json FROM run_iterations";
 
 impl Db<'_> {
     pub(super) fn add_attempt(self, run_id: &str, id: AttemptId, now: Millis) -> Result<(), StoreError> {
@@ -175,9 +206,9 @@ impl Db<'_> {
         self.0
             .prepare_cached(
                 "INSERT INTO run_iterations (run_id, stage, iteration, attempt, plateau, decision, summary, reasoning,
-                   fields_json, facts_json, exit_code, started_at_ms, committed_at_ms, tokens, cost_micros, cost_unknown,
-                   tokens_unknown)
-                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+                   fields_json, facts_json, exit_code, started_at_ms, committed_at_ms, report_json, tokens, cost_micros,
+                   cost_unknown, tokens_unknown)
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
                    coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0),
                    coalesce(sum(cost_micros), 0), coalesce(max(cost_unknown), 0), coalesce(max(tokens_unknown), 0)
                  FROM run_attempts WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3",
@@ -190,12 +221,13 @@ impl Db<'_> {
                 rule::vote(success, &facts),
                 result.decision.map(<&str>::from),
                 result.summary.as_deref().map(kept),
-                result.reasoning.as_deref().map(kept),
+                rule::reasoning(success, &facts).map(kept),
                 to_json(&fields)?,
                 to_json(&facts)?,
                 success.exit_code,
                 success.started_at_ms,
                 now,
+                IterationReport::of(result).map(|report| to_json(&report)).transpose()?,
             ])
             .map_err(|error| twice(error, "committed", id))?;
         Ok(())

@@ -43,6 +43,8 @@ pub struct RunLine {
     pub tokens_unknown: bool,
     pub engine: Option<ProcessId>,
     pub is_stop_requested: bool,
+    /// A stage waits for a person.
+    pub is_asking: bool,
     pub started_at_ms: Millis,
     pub updated_at_ms: Millis,
     pub completed_at_ms: Option<Millis>,
@@ -79,6 +81,7 @@ pub(super) fn read_line(row: &Row<'_>) -> rusqlite::Result<RunLine> {
         tokens_unknown: row.get("tokens_unknown")?,
         engine: process(row, "engine_pid", "engine_pid_started")?,
         is_stop_requested: row.get("is_stop_requested")?,
+        is_asking: row.get("is_asking")?,
         started_at_ms: row.get("started_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,
         completed_at_ms: row.get("completed_at_ms")?,

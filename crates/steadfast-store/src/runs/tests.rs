@@ -145,6 +145,7 @@ fn lists_show_the_current_stage() {
         completed_at_ms: None,
         cost_unknown: false,
         tokens_unknown: false,
+        is_asking: false,
     };
     assert_eq!(line(&engine, RunFilter::default()), std::slice::from_ref(&expected));
     for (filter, count) in [
@@ -247,6 +248,8 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         reasoning: Some("all\u{1b}[1m good".into()),
         decision: Some(AgentDecision::Continue),
         fields: vec![("risk".into(), "low".into())],
+        files: vec!["a\u{1b}[1m.rs".into()],
+        branches: vec!["x/1".into()],
         ..AgentResult::default()
     };
     let worked = Success { result, exit_code: 0, started_at_ms: START + 9, ..success("a") };
@@ -258,8 +261,13 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         plateau: Some(false),
         decision: Some(AgentDecision::Continue),
         summary: Some("did it".into()),
-        reasoning: Some("all good".into()),
+        reasoning: Some(format!("{}…", "x".repeat(7_999))),
         fields: vec![("risk".into(), "low".into())],
+        report: IterationReport {
+            files: vec!["a.rs".into()],
+            branches: vec!["x/1".into()],
+            ..IterationReport::default()
+        },
         facts: vec![Checked { detail: format!("{}…", "x".repeat(7_999)), ..verdict }],
         exit_code: 0,
         tokens: 105,

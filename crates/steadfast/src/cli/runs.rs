@@ -51,10 +51,11 @@ Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limi
         user: bool,
     },
     /// Check a loop type and report every error with its line and a fix
+    #[command(after_help = "Without TYPE, all loop types and pipelines of the project are checked.")]
     Validate {
         /// Name of the loop type, or path of its folder
         #[arg(value_name = "TYPE")]
-        name: String,
+        name: Option<String>,
     },
 }
 
@@ -62,7 +63,8 @@ Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limi
 #[command(after_help = "A pipeline runs loops in sequence; each stage gets the output of the one before.
 Examples:
   steadfast pipeline types                          List what can be run
-  steadfast pipeline validate .claude/pipelines/ship.yaml
+  steadfast pipeline validate                       Check all definitions of the project
+  steadfast pipeline graph full-refine              Show which stages wait for which
   steadfast pipeline run full-refine auth
   steadfast pipeline status auth --json")]
 pub(crate) enum PipelineVerb {
@@ -97,10 +99,21 @@ The run fails, unless the stage says `on_fail: continue`. `resume` asks again.")
         user: bool,
     },
     /// Check a pipeline and report every error with its line and a fix
+    #[command(after_help = "Without FILE, all loop types and pipelines of the project are checked.")]
     Validate {
         /// Pipeline file or name
         #[arg(value_name = "FILE")]
+        file: Option<String>,
+    },
+    /// Show which stages of a pipeline wait for which
+    #[command(after_help = "Example: steadfast pipeline graph ship --mermaid > ship.mmd")]
+    Graph {
+        /// Pipeline file or name
+        #[arg(value_name = "FILE")]
         file: String,
+        /// Print a Mermaid flowchart
+        #[arg(long)]
+        mermaid: bool,
     },
 }
 
@@ -154,10 +167,28 @@ In a parallel stage, one of the agents reads them. A message has at most 4000 ch
     #[command(after_help = "Examples:
   steadfast loop resume auth
   steadfast loop resume auth --max 50          After max_iterations
-  steadfast loop resume auth --usd 20          After budget_usd")]
+  steadfast loop resume auth --usd 20          After budget_usd
+  steadfast loop resume auth --agent codex     With another agent from here on
+
+--agent and --model change the stages that are not over and use the agent of the next one. Stages with an agent of
+their own, and judges, keep theirs.")]
     Resume(ResumeArgs),
     /// Mark crashed runs, stop their processes and delete old output
     Cleanup(RunCleanupArgs),
+    /// Import loops and pipelines that older tools left in .claude, to look at and resume
+    #[command(
+        after_help = "The files of the older tool are only read, and importing twice changes nothing. Loop types are looked for
+in .claude/loops, scripts/stages, your own and the built-in ones.
+Example: steadfast loop import, then steadfast loop resume NAME"
+    )]
+    Import {
+        /// Show what would be imported
+        #[arg(long)]
+        dry_run: bool,
+        /// Trust the definitions that the imported runs continue with, until they change
+        #[arg(long, conflicts_with = "dry_run")]
+        trust: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -200,10 +231,13 @@ pub(crate) struct RunHow {
     pub(crate) verify: Vec<String>,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
-    /// File whose text the first stage gets as ${INPUTS} (repeatable)
+    /// File, directory or pattern that the first stage gets as ${INPUTS}, and all stages in ${CTX} (repeatable)
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Vec<PathBuf>,
-    /// Work in a separate git worktree and branch
+    /// Text for ${CONTEXT} in the prompts; replaces that of the definition
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) context: Option<String>,
+    /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
     /// Start later: 22:00, "2026-12-01 03:00", or "in 2h"; `steadfast watch` starts it
@@ -281,6 +315,12 @@ pub(crate) struct ResumeArgs {
     /// New maximum number of iterations of the resumed stage
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
+    /// Agent for the rest of the run: claude, codex, or a command that reads the prompt on stdin
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Model of that agent
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
     /// Run in the background, even after the terminal closes
@@ -334,7 +374,7 @@ pub(crate) struct RunArgs {
     pub(crate) agent: AgentArgs,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
-    /// Work in a separate git worktree and branch
+    /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
 }

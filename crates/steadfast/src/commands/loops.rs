@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadfast_engine::plan::{
-    DefinitionOrigin, Fault, Level, ListedDefinition, Overrides, PlanError, Planned, plan_loop, plan_pipeline,
-    scaffold, validate_loop, validate_pipeline,
+    DefinitionOrigin, Level, ListedDefinition, Overrides, PlanError, Planned, plan_loop, plan_pipeline, scaffold,
 };
 use steadfast_model::run::RunKind;
 use steadfast_model::{clock, text};
 
+use super::definitions;
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::{LoopVerb, PipelineVerb, RunHow};
 use crate::error::{CliError, code};
@@ -21,9 +21,10 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
     let catalogue = context.catalogue();
     match verb {
         LoopVerb::Run(arguments) => {
-            let mut overrides = run_overrides(arguments.max, &arguments.how)?;
+            let mut overrides = run_overrides(&context, arguments.max, &arguments.how)?;
             overrides.items = arguments.items;
-            let planned = plan_loop(&catalogue, &arguments.loop_type, arguments.name.as_deref(), &overrides);
+            let loop_type = named_loop(&context, &arguments.loop_type);
+            let planned = plan_loop(&catalogue, &loop_type, arguments.name.as_deref(), &overrides);
             start_planned(&context, planned, &arguments.loop_type, arguments.name.as_deref(), &arguments.how)
         }
         LoopVerb::OnRun(verb) => runs::on_run(&context, &verb),
@@ -34,7 +35,10 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
             trust_new(&context, plan_loop(&catalogue, &name, None, &Overrides::default()))?;
             Ok(created(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
-        LoopVerb::Validate { name } => Ok(validated(&validate_loop(&catalogue, &name)?, &name)),
+        LoopVerb::Validate { name } => {
+            let name = name.map(|name| named_loop(&context, &name));
+            definitions::validate(&catalogue, RunKind::Loop, name.as_deref())
+        }
     }
 }
 
@@ -43,10 +47,10 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
     let catalogue = context.catalogue();
     match verb {
         PipelineVerb::Run(arguments) => {
-            let overrides = run_overrides(arguments.max, &arguments.how)?;
-            let (file, name) = (&arguments.file, arguments.name.as_deref());
-            let planned = plan_pipeline(&catalogue, file, name, &overrides, context.now);
-            start_planned(&context, planned, file, name, &arguments.how)
+            let overrides = run_overrides(&context, arguments.max, &arguments.how)?;
+            let (file, name) = (named_file(&context, &arguments.file), arguments.name.as_deref());
+            let planned = plan_pipeline(&catalogue, &file, name, &overrides, context.now);
+            start_planned(&context, planned, &arguments.file, name, &arguments.how)
         }
         PipelineVerb::OnRun(verb) => runs::on_run(&context, &verb),
         PipelineVerb::Approve(arguments) => runs::answer(&context, &arguments, true),
@@ -59,8 +63,26 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
             trust_new(&context, plan_pipeline(&catalogue, &name, None, &Overrides::default(), context.now))?;
             Ok(created(&[path], &format!("check it: steadfast pipeline validate {name}")))
         }
-        PipelineVerb::Validate { file } => Ok(validated(&validate_pipeline(&catalogue, &file)?, &file)),
+        PipelineVerb::Validate { file } => {
+            let file = file.map(|file| named_file(&context, &file));
+            definitions::validate(&catalogue, RunKind::Pipeline, file.as_deref())
+        }
+        PipelineVerb::Graph { file, mermaid } => definitions::graph(&catalogue, &named_file(&context, &file), mermaid),
     }
+}
+
+/// A loop type that is named by a path is looked for in the user's directory first.
+fn named_loop(context: &RunContext, name: &str) -> String {
+    if name.contains('/') { context.resolve(name) } else { name.to_owned() }
+}
+
+/// The same for a pipeline, whose path may also be a plain file name.
+fn named_file(context: &RunContext, file: &str) -> String {
+    let is_yaml = Path::new(file)
+        .extension()
+        .is_some_and(|end| ["yaml", "yml"].iter().any(|known| end.eq_ignore_ascii_case(known)));
+    let is_path = file.contains('/') || (is_yaml && context.named_below(file).is_some_and(|path| path.is_file()));
+    if is_path { context.resolve(file) } else { file.to_owned() }
 }
 
 /// The folder of a new definition, and who may read it.
@@ -78,10 +100,11 @@ fn trust_new(context: &RunContext, planned: Result<Planned, PlanError>) -> Resul
 }
 
 /// The flags that loops and pipelines share. The turns of a budget profile are a limit unless `--max` is given.
-fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
+fn run_overrides(context: &RunContext, max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     runs::check_commands(&how.verify)?;
     let limits = how.limits.budget("", clock::now())?.limits;
-    Ok(Overrides { max, limits, verify: how.verify.clone(), ..runs::agent_overrides(&how.agent)? })
+    let (verify, text) = (how.verify.clone(), how.context.clone());
+    Ok(Overrides { max, limits, verify, context: text, ..runs::agent_overrides(context, &how.agent)? })
 }
 
 /// Starts the run of a plan that was made from the definition `what`.
@@ -92,14 +115,16 @@ fn start_planned(
     name: Option<&str>,
     how: &RunHow,
 ) -> CommandResult {
-    let planned = planned.map_err(|error| refused(error, context.kind, what))?;
+    let planned = planned.map_err(|error| refused(error, context.kind, "run", what))?;
     if (how.at.is_some() || how.every.is_some()) && !how.dry_run {
         return runs::make_appointment(context, &planned, name, how);
     }
+    let input_files = runs::input_files(context, &planned.inputs, &how.input)?;
     let new = NewRun {
         run_id: how.run_id.unwrap_or_else(uuid::Uuid::new_v4).to_string(),
+        inputs: runs::inputs_text(&planned.plan, &input_files)?,
+        input_files,
         planned,
-        inputs: runs::inputs_text(&how.input)?,
         worktree: how.worktree,
         trust: how.agent.trust,
         sandbox: how.agent.sandbox,
@@ -114,12 +139,12 @@ fn start_planned(
 }
 
 /// Prints all faults on stderr and returns an error that counts them.
-fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
+pub(super) fn refused(error: PlanError, kind: RunKind, verb: &str, what: &str) -> CliError {
     match &error {
         PlanError::Faults(faults) => {
             output::note(&runs::format_faults(faults));
             let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
-            let message = format!("cannot run {what}: {errors} error{}", if errors == 1 { "" } else { "s" });
+            let message = format!("cannot {verb} {what}: {errors} error{}", if errors == 1 { "" } else { "s" });
             let shown = text::headline(what, 200);
             let hint = format!("fix the errors above, then check with `steadfast {kind} validate {shown}`");
             let faults = Some(Box::new(runs::faults_json(faults)));
@@ -127,19 +152,6 @@ fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
         }
         _ => error.into(),
     }
-}
-
-fn validated(faults: &[Fault], what: &str) -> CommandOutput {
-    let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
-    let warnings = faults.len() - errors;
-    let verdict = match (errors, warnings) {
-        (0, 0) => format!("{what} is valid"),
-        (0, _) => format!("{what} is valid, with {warnings} {}", if warnings == 1 { "warning" } else { "warnings" }),
-        _ => format!("{what} is invalid: {errors} {}", if errors == 1 { "error" } else { "errors" }),
-    };
-    let text = if faults.is_empty() { verdict } else { format!("{}\n{verdict}", runs::format_faults(faults)) };
-    let json = json!({"valid": errors == 0, "faults": runs::faults_json(faults)});
-    CommandOutput { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
 }
 
 fn listed(types: &[ListedDefinition], what: &str) -> CommandOutput {

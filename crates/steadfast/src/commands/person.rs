@@ -24,6 +24,18 @@ pub(crate) fn caller(paths: &Paths) -> Actor {
     if inside.unwrap_or_else(|_| process::is_inside_agent()) { Actor::Worker } else { Actor::User }
 }
 
+/// Who changes what holds for a whole project. A process that has no terminal and does not come from where the clients of
+/// the project's sessions come from may be one that an agent left in the background.
+pub(crate) fn caller_in_project(paths: &Paths, directory: &Path) -> Result<Actor, CliError> {
+    let actor = caller(paths);
+    let Some(store) = Store::open_if_there(&paths.store)?.filter(|_| !actor.is_agent()) else { return Ok(actor) };
+    let own = project::key(directory);
+    let is_here = |session: &Session| session.project().is_some_and(|other| project::key(Path::new(other)) == own);
+    let known = store.read().known_sessions()?;
+    let mut here = known.into_iter().filter_map(|known| known.session).filter(is_here);
+    Ok(if here.all(|session| caller::is_person(&session)) { actor } else { Actor::Worker })
+}
+
 /// Who runs a verb. A process that has no terminal and does not come from where the session's client comes from may be
 /// one that an agent left in the background, so it may change nothing. The attempt is logged.
 pub(crate) fn caller_of_verb(paths: &Paths, arguments: &GoalArgs, directory: &Path) -> Result<Actor, CliError> {

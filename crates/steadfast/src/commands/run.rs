@@ -34,7 +34,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
         return Err(CliError::new(code::USAGE, message, "add --verify CMD or --sign-off"));
     }
     let mut budget = arguments.limits.budget(&objective, context.now)?;
-    let overrides = Overrides { max: arguments.max, limits: budget.limits, ..runs::agent_overrides(&arguments.agent)? };
+    let overrides =
+        Overrides { max: arguments.max, limits: budget.limits, ..runs::agent_overrides(&context, &arguments.agent)? };
     let run_id = uuid::Uuid::new_v4().to_string();
     let plan = plan(&run_id, &arguments.verify, &overrides)?;
     budget.limits.set(Axis::Turns, plan.stages.first().map(|stage| i64::from(stage.runs)));
@@ -50,8 +51,16 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
     };
     let new = NewRun {
         run_id,
-        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },
+        planned: Planned {
+            plan,
+            warnings: Vec::new(),
+            file: "<built in>".into(),
+            used: Vec::new(),
+            definition: None,
+            inputs: Vec::new(),
+        },
         inputs: None,
+        input_files: Vec::new(),
         worktree: arguments.worktree,
         trust: arguments.agent.trust,
         sandbox: arguments.agent.sandbox,

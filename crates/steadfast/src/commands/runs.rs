@@ -8,11 +8,14 @@ mod background;
 mod cleanup;
 mod control;
 mod driving;
+mod importing;
 mod logs;
 mod nested;
+mod new_agent;
 mod permissions;
 mod preflight;
 mod progress;
+mod project;
 mod say;
 mod starting;
 mod trust;
@@ -34,13 +37,13 @@ use steadfast_system::paths::Paths;
 
 use crate::cli::RunVerb;
 use crate::error::{CliError, code};
-use crate::output::CommandResult;
+use crate::output::{self, CommandResult};
 
 pub(super) use appointments::make as make_appointment;
 pub(super) use approval::answer;
 pub(super) use background::restart;
-pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
-pub(super) use trust::{ledger, trust_new};
+pub(super) use starting::{How, NewRun, agent_overrides, check_commands, input_files, inputs_text, start};
+pub(super) use trust::{ledger, refuse_agent, trust_new};
 pub(super) use unpublished::publish_owed;
 pub(super) use view::{faults_json, format_faults};
 
@@ -60,8 +63,29 @@ pub(super) struct RunContext {
 impl RunContext {
     pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, CliError> {
         let paths = Paths::find(db)?;
-        let project = fs_err::canonicalize(std::env::current_dir()?)?;
+        let project = project::of(&current_dir()?);
         Ok(Self { paths, kind, project, now: clock::now(), json })
+    }
+
+    /// The path of a definition or program that the user named from a subdirectory of the project, if it exists there.
+    pub(super) fn named_below(&self, path: &str) -> Option<PathBuf> {
+        let here = current_dir().ok().filter(|here| *here != self.project)?;
+        Some(here.join(path)).filter(|found| !path.is_empty() && found.exists())
+    }
+
+    /// What [`Self::named_below`] finds, or the text as it is.
+    pub(super) fn resolve(&self, text: &str) -> String {
+        self.named_below(text).map_or_else(|| text.to_owned(), |path| path.to_string_lossy().into_owned())
+    }
+
+    /// Says where a run works that is started in a subdirectory.
+    pub(super) fn note_project(&self) {
+        if current_dir().is_ok_and(|here| here != self.project) {
+            output::note(&format!(
+                "note: the run belongs to the project {}; its agents work there",
+                self.project_dir()
+            ));
+        }
     }
 
     pub(super) fn catalogue(&self) -> Catalogue {
@@ -98,7 +122,7 @@ impl RunContext {
     }
 
     fn publish_end(&self, row: &RunRow) -> Result<(), CliError> {
-        unpublished::publish(&self.paths, row, self.now)
+        unpublished::publish(&self.paths, row, self.now, &output::note)
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {
@@ -139,6 +163,11 @@ impl RunContext {
     }
 }
 
+/// Without symbolic links.
+fn current_dir() -> Result<PathBuf, std::io::Error> {
+    fs_err::canonicalize(std::env::current_dir()?)
+}
+
 pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
     let reads_registry = match verb {
         RunVerb::List { .. } | RunVerb::Status { .. } => true,
@@ -158,6 +187,7 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
         RunVerb::Kill { name } => control::kill(context, name),
         RunVerb::Resume(arguments) => control::resume(context, arguments),
         RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
+        RunVerb::Import { dry_run, trust } => importing::import(context, *dry_run, *trust),
     }
 }
 

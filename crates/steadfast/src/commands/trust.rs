@@ -5,7 +5,9 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use steadfast_engine::plan::{DefinitionOrigin, Overrides, PlanError, Planned, plan_loop, plan_pipeline};
+use steadfast_engine::plan::{
+    DefinitionOrigin, Overrides, PlanError, Planned, UsedDefinition, plan_loop, plan_pipeline,
+};
 use steadfast_engine::trust::{Item, Ledger, Repository, State};
 use steadfast_model::host::Host;
 use steadfast_model::run::RunKind;
@@ -27,7 +29,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
     };
     let mut ledger = runs::ledger(&context)?;
     if arguments.revoke {
-        super::refuse_agents(&context.paths, "trust")?;
+        runs::refuse_agent(&context)?;
         let count = ledger.revoke(&repository, arguments.name.as_ref().map(|_| items.as_slice()));
         ledger.write(&context.paths.home)?;
         let text = format!("{} no longer trusted", text::count(i64::try_from(count).unwrap_or(i64::MAX), "file"));
@@ -41,7 +43,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
     if arguments.list || !is_open || is_json && !arguments.yes {
         return Ok(listed(&repository, &before, 0));
     }
-    super::refuse_agents(&context.paths, "trust")?;
+    runs::refuse_agent(&context)?;
     if !arguments.yes {
         let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         if !can_ask {
@@ -64,11 +66,16 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
 }
 
 /// The definitions behind a name or path: a loop type, a pipeline, or one of each.
-fn named(context: &RunContext, name: &str) -> Result<Vec<steadfast_engine::plan::UsedDefinition>, CliError> {
+fn named(context: &RunContext, name: &str) -> Result<Vec<UsedDefinition>, CliError> {
     let (of_loop, of_pipeline) = (plan(context, RunKind::Loop, name), plan(context, RunKind::Pipeline, name));
     match (of_loop, of_pipeline) {
         (Ok(of_loop), Ok(of_pipeline)) => Ok(of_loop.used.into_iter().chain(of_pipeline.used).collect()),
         (Ok(planned), Err(_)) | (Err(_), Ok(planned)) => Ok(planned.used),
+        (Err(PlanError::NoDefinitionNamed { .. }), Err(PlanError::NoDefinitionNamed { .. })) => {
+            let message = format!("there is no loop type or pipeline `{}`", text::headline(name, 100));
+            let hint = "see `steadfast loop types` and `steadfast pipeline types`; a file needs its path: `./FILE`";
+            Err(CliError::new(code::NOT_FOUND, message, hint))
+        }
         (Err(faults @ PlanError::Faults(_)), Err(_)) | (Err(_), Err(faults)) => Err(faults.into()),
     }
 }

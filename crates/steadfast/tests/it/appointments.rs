@@ -135,6 +135,21 @@ fn a_process_that_died_while_it_started_a_run_loses_and_doubles_nothing() {
 }
 
 #[test]
+fn a_run_starts_where_its_command_was_given() {
+    let world = world();
+    std::fs::create_dir_all(world.claude("")).unwrap();
+    world.write(&world.in_project("web/agent.sh"), "cat > prompt; echo x >> tries; echo done");
+    world.write(&world.in_project("web/plan.md"), "Paint it");
+    let make = ["loop", "run", "one", "nightly", "--agent", "sh web/agent.sh", "--input", "plan.md", "--at", "in 2h"];
+    finish(world.env.command(&make).current_dir(world.in_project("web")), b"").succeeds();
+    pass(&world, 2 * HOUR);
+    watch(&world);
+    ends(&world, 1);
+    let prompt = std::fs::read_to_string(world.in_project("prompt")).unwrap();
+    assert!(prompt.contains("[Paint it]"), "{prompt}");
+}
+
+#[test]
 fn a_run_that_cannot_start_says_why() {
     let world = world();
     make(&world, &["--at", "in 2h"]).succeeds();

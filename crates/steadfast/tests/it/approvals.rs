@@ -12,10 +12,11 @@ use crate::schemas::check;
 const RECORDING: &str = "cat > /dev/null; echo $STEADFAST_STAGE >> ran; echo done";
 
 /// A run of `build`, `deploy` and `tell`, whose engine died before anything started.
-fn crashed(more: &[&str]) -> World {
+fn crashed(deploy: &str, more: &[&str]) -> World {
     let world = World::new();
-    let stages = "stages:\n  - {name: build, prompt: B}\n  - {name: deploy, prompt: D}\n  - {name: tell, prompt: T}\n";
-    world.write(&world.env.home().join("pipelines/ship.yaml"), &format!("name: ship\n{stages}"));
+    let stages =
+        format!("{{name: build, prompt: B}}\n  - {{name: deploy, prompt: D{deploy}}}\n  - {{name: tell, prompt: T}}");
+    world.write(&world.env.home().join("pipelines/ship.yaml"), &format!("name: ship\nstages:\n  - {stages}\n"));
     let agent = world.agent(RECORDING);
     let run = [&["pipeline", "run", "ship", "ship", "--agent", &agent], more].concat();
     finish(world.env.command(&run).env("STEADFAST_CRASH_AT", "engine.locked:1"), b"");
@@ -24,7 +25,7 @@ fn crashed(more: &[&str]) -> World {
 
 /// A run whose engine died while its stages waited for an answer.
 fn waiting(stages: &[u32]) -> World {
-    let world = crashed(&[]);
+    let world = crashed("", &[]);
     for stage in stages {
         let index = stage - 1;
         world.env.execute(&format!(
@@ -116,12 +117,8 @@ fn a_run_that_is_over_takes_no_answer() {
 }
 
 /// A run whose second stage asks.
-fn asking(changes: &str, more: &[&str]) -> World {
-    let world = crashed(more);
-    world.env.execute(&format!(
-        "UPDATE runs SET plan_json = json_set(plan_json, '$.stages[1].approve', 'Ship <it>?'{changes})"
-    ));
-    world
+fn asking(keys: &str, more: &[&str]) -> World {
+    crashed(&format!(", approve: \"Ship <it>?\"{keys}"), more)
 }
 
 fn asks(world: &World) {
@@ -151,6 +148,8 @@ fn a_stage_starts_after_a_yes_and_the_user_hears_the_question() {
     assert_eq!(world.lines("ran"), ["build"]);
     let page = pipeline(&world, &["status", "ship"]);
     assert!(page.succeeds().stdout.contains("next: steadfast pipeline approve ship deploy (or reject)\n"), "{page:?}");
+    let list = pipeline(&world, &["list"]);
+    assert!(list.succeeds().stdout.contains("running (waits for your yes)"), "{list:?}");
     let message = eventually(|| std::fs::read_to_string(&told).ok().filter(|text| text.contains('}')));
     let message: Value = serde_json::from_str(&message).unwrap();
     assert_eq!(message["title"], "pipeline ship: stage deploy waits for your yes");
@@ -200,7 +199,7 @@ fn a_no_fails_the_run_and_resuming_it_asks_again() {
 
 #[test]
 fn a_no_lets_later_stages_run_where_the_plan_says_so() {
-    let world = asking(", '$.stages[1].on_fail', 'continue'", &[]);
+    let world = asking(", on_fail: continue", &[]);
     pipeline(&world, &["resume", "ship", "-d"]).succeeds();
     asks(&world);
     pipeline(&world, &["reject", "ship", "deploy"]).succeeds();

@@ -126,6 +126,13 @@ const COMMANDS: &[Cheat] = &[
     ),
     cheat("cleanup", "$S goal cleanup --delete --older-than 0"),
     cheat("purge", "$S session purge --all"),
+    cheat("trust", "$S trust --yes"),
+    cheat("trust without the environment", "env -i STEADFAST_HOME=$STEADFAST_HOME $S trust --yes"),
+    cheat(
+        "trust in the background",
+        "env -i PATH=$PATH STEADFAST_HOME=$STEADFAST_HOME setsid -f sh -c \"sleep 0.5; $S trust --yes\"; sleep 1.5",
+    ),
+    cheat("trust by a run", "$S loop run work --agent true --trust"),
     cheat("another session by flag", "$S goal abandon --session s2"),
     cheat("another session by the environment", "CLAUDE_CODE_SESSION_ID=s2 $S goal abandon"),
     cheat("another session's pause", "CLAUDE_CODE_SESSION_ID=s2 $S goal pause --session s2"),
@@ -187,6 +194,7 @@ impl World {
         env.start(&["x", "--budget", "1000", "--verify", "mycheck"]);
         env.goal(&["pause"]).succeeds();
         fs::create_dir(env.path("t")).unwrap();
+        fs::write(env.project().join(".mcp.json"), "{}").unwrap();
         let mut world = Self { env, before: Vec::new() };
         world.before = world.state();
         world
@@ -198,7 +206,7 @@ impl World {
 
     /// What nothing may change.
     fn state(&self) -> Vec<Vec<Vec<String>>> {
-        [
+        let mut state: Vec<Vec<Vec<String>>> = [
             "SELECT session_id, goal_id, objective, status, paused_reason, token_budget FROM goals ORDER BY 1",
             "SELECT session_id, host_pid, ended_at_ms, last_prompt_ms, turn_since_ms, waker_pid FROM sessions ORDER BY 1",
             "SELECT tool_use_id FROM tool_calls",
@@ -207,7 +215,9 @@ impl World {
             "SELECT kind FROM goal_events WHERE kind LIKE '%verdict%'",
         ]
         .map(|sql| self.env.sql(sql))
-        .into()
+        .into();
+        state.push(vec![vec![fs::read_to_string(self.env.home().join("trust.json")).unwrap_or_default()]]);
+        state
     }
 
     /// The agent's shell.

@@ -20,8 +20,8 @@ case $STEADFAST_STAGE in
   report) echo 'All is well.' > nightly.md ;;
   push) sh ./publish.sh ;;
 esac
-echo '{"type":"result","subtype":"success","is_error":false,"result":"did it","total_cost_usd":0.01,
-"usage":{"input_tokens":7,"output_tokens":3}}' | tr -d '\n'
+usage='"usage":{"input_tokens":7,"output_tokens":3}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"did it","total_cost_usd":0.01,'"$usage}"
 "#;
 
 /// A block between code fences.

@@ -114,7 +114,8 @@ impl World {
     }
 
     pub(crate) fn ends(&self, kind: &str, name: &str) -> Value {
-        eventually(|| Some(self.status(kind, name)).filter(|status| status["status"] != "running"))
+        let is_over = |status: &Value| status["status"] != "running" && status["engine_gone"] == false;
+        eventually(|| Some(self.status(kind, name)).filter(is_over))
     }
 
     /// Runs the user's own `jq` recipe on the registry.

@@ -330,8 +330,8 @@ fn only_a_person_can_trust() {
     let world = World::new();
     world.loop_type_in(&world.claude("loops"), "fix", ONE_RUN);
     let in_agent = |arguments: &[&str]| finish(world.env.command_as_typed(arguments).env("CLAUDECODE", "1"), b"");
-    in_agent(&["trust", "--yes"]).fails_with(3, "trust");
-    in_agent(&["trust", "--revoke"]).fails_with(3, "trust");
+    in_agent(&["trust", "--yes"]).fails_with(3, "an agent may not trust");
+    in_agent(&["trust", "--revoke"]).fails_with(3, "an agent may not trust");
     in_agent(&["trust", "--list"]).succeeds();
     assert!(!world.env.home().join("trust.json").exists());
     world.env.start(&["x"]);
@@ -375,4 +375,49 @@ fn agents_start_in_their_clients_own_sandbox_if_the_user_asks() {
     run(&["run", "make it so", "--max", "1"]);
     assert!(started(&argv).contains("acceptEdits") && started(&argv).contains("--x"), "{}", started(&argv));
     run(&["loop", "run", "once", "--agent", "true"]).succeeds();
+}
+
+/// Answers a question on a terminal: the words that it ends with, the answer, and the command.
+const TERMINAL: &str = r#"
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+said = b""
+while True:
+    try:
+        part = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not part:
+        break
+    said += part
+    if said.endswith(b"[y/N] "):
+        os.write(terminal, sys.argv[1].encode() + b"\n")
+sys.stdout.buffer.write(said)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
+#[test]
+fn a_terminal_is_shown_the_commands_and_asked() {
+    let world = World::new();
+    world.loop_type_in(&world.claude("loops"), "fix", "completion: {command: 'touch ran; true'}");
+    let on_terminal = |answer: &str, arguments: &[&str]| {
+        let typed = world.env.command_as_typed(arguments);
+        let mut command = std::process::Command::new("python3");
+        command.env_clear().envs(typed.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(world.env.project()).args(["-c", TERMINAL, answer]);
+        finish(command.arg(typed.get_program()).args(typed.get_args()), b"")
+    };
+    let run = ["loop", "run", "fix", "--agent", "true"];
+    let refused = on_terminal("n", &run);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.stdout.contains("  runs touch ran; true") && !world.in_project("ran").exists(), "{refused:?}");
+    assert_eq!(on_terminal("", &["trust"]).code, 3);
+    assert_eq!(on_terminal("y", &run).code, 0);
+    assert!(world.in_project("ran").exists());
+    world.loop_type_in(&world.claude("loops"), "fix", ONE_RUN);
+    let given = on_terminal("yes", &["trust"]);
+    assert!(given.code == 0 && given.stdout.contains("loop.yaml (loop, changed since you trusted it)"), "{given:?}");
+    run_loop(&world, "fix", &[]).succeeds();
 }

@@ -7,11 +7,28 @@ use super::*;
 fn in_file(content: &[u8]) -> Option<AgentResult> {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs_err::write(file.path(), content).unwrap();
-    from_file(file.path())
+    from_file(file.path(), false)
 }
 
 fn said(text: &str) -> Option<AgentResult> {
-    read(Path::new("/nonexistent/result.json"), None, text, &[("score".into(), "SCORE".into())])
+    let markers = [("score".to_owned(), "SCORE".to_owned())];
+    read(&ResultSource { markers: &markers, ..source(Path::new("/nonexistent/result.json")) }, None, text)
+}
+
+fn source(file: &Path) -> ResultSource<'_> {
+    ResultSource { file, status: Path::new("/nonexistent/status.json"), votes: false, markers: &[] }
+}
+
+/// What an agent reports that wrote these files.
+fn wrote(result: Option<&str>, status: Option<&str>, votes: bool) -> Option<AgentResult> {
+    let directory = tempfile::tempdir().unwrap();
+    let [result_file, status_file] = ["result.json", "status.json"].map(|name| directory.path().join(name));
+    for (file, text) in [(&result_file, result), (&status_file, status)] {
+        if let Some(text) = text {
+            fs_err::write(file, text).unwrap();
+        }
+    }
+    read(&ResultSource { status: &status_file, votes, ..source(&result_file) }, None, "")
 }
 
 #[test]
@@ -51,7 +68,7 @@ fn invalid_results_are_ignored() {
     }
     let huge = format!("{{\"summary\": \"{}\"}}", "x".repeat(1 << 20));
     assert_eq!(in_file(huge.as_bytes()), None);
-    assert_eq!(from_file(Path::new("/")), None);
+    assert_eq!(from_file(Path::new("/"), false), None);
 }
 
 #[test]
@@ -100,7 +117,7 @@ fn further_markers_become_fields_and_the_last_lines_a_summary() {
 fn the_result_file_comes_first_and_the_answer_fills_gaps() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs_err::write(file.path(), r#"{"summary": "from the file", "plateau": false}"#).unwrap();
-    let result = read(file.path(), Some(r#"{"plateau": true}"#), "PLATEAU: true\nREASONING: because", &[]).unwrap();
+    let result = read(&source(file.path()), Some(r#"{"plateau": true}"#), "PLATEAU: true\nREASONING: because").unwrap();
     let expected = AgentResult {
         summary: Some("from the file".into()),
         plateau: Some(false),
@@ -108,7 +125,7 @@ fn the_result_file_comes_first_and_the_answer_fills_gaps() {
         ..AgentResult::default()
     };
     assert_eq!(result, expected);
-    let structured = read(Path::new("/none"), Some(r#"{"plateau": true}"#), "words", &[]).unwrap();
+    let structured = read(&source(Path::new("/none")), Some(r#"{"plateau": true}"#), "words").unwrap();
     assert_eq!((structured.plateau, structured.summary.as_deref()), (Some(true), Some("words")));
     assert_eq!(said("```\n{\"decision\": \"Continue\"}\n```").unwrap().decision, Some(AgentDecision::Continue));
 }
@@ -143,4 +160,61 @@ fn a_verdict_in_the_form_of_other_tools_is_understood() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs_err::write(file.path(), "{\"stop\": false}").unwrap();
     assert_eq!(verdict(file.path(), fenced), Some((Some(false), None)), "the file comes first");
+}
+
+#[test]
+fn our_own_result_may_list_files_items_errors_and_branches() {
+    let whole = r#"{"summary": "s", "reason": "r", "files": ["a.rs", "a.rs", "b\u001b[1m.rs"], "items": "one",
+                    "errors": [{"message": "m"}, 7, null], "branches": ["x/1"]}"#;
+    let result = wrote(Some(whole), None, false).unwrap();
+    assert_eq!((result.reasoning.as_deref(), result.decision), (Some("r"), None));
+    assert_eq!((result.files, result.items), (vec!["a.rs".to_owned(), "b.rs".into()], vec!["one".to_owned()]));
+    assert_eq!(
+        (result.errors, result.branches),
+        (vec![r#"{"message":"m"}"#.to_owned(), "7".into()], vec!["x/1".into()])
+    );
+    let many: Vec<String> = (0..5_000).map(|number| format!("{number}{}", "x".repeat(2_000))).collect();
+    let many = wrote(Some(&serde_json::json!({"files": many}).to_string()), None, false);
+    assert_eq!(many, None, "larger than a result file may be");
+    let many: Vec<String> = (0..300).map(|number| format!("{number}{}", "x".repeat(2_000))).collect();
+    let files = wrote(Some(&serde_json::json!({"files": many}).to_string()), None, false).unwrap().files;
+    assert_eq!((files.len(), files[0].chars().count()), (200, 1_000));
+}
+
+#[test]
+fn the_stop_of_other_tools_is_a_vote_where_iterations_vote() {
+    let status = |decision: &str| {
+        format!(
+            r#"{{"decision": "{decision}", "reason": "why", "summary": "did", "errors": [],
+                "work": {{"items_completed": ["i"], "files_touched": ["f"]}}}}"#
+        )
+    };
+    let signals = |plateau: bool, risk: &str| {
+        format!(
+            r#"{{"summary": "did", "work": {{"items_completed": [], "files_touched": ["f"]}},
+                "artifacts": {{"outputs": ["o"], "paths": []}},
+                "signals": {{"plateau_suspected": {plateau}, "risk": "{risk}", "notes": "why"}}}}"#
+        )
+    };
+    use AgentDecision::{Continue, Error, Stop};
+    for (result, from_status, votes, plateau, decision) in [
+        (None, Some(status("stop")), true, Some(true), None),
+        (None, Some(status("continue")), true, Some(false), None),
+        (None, Some(status("error")), true, None, Some(Error)),
+        (None, Some(status("stop")), false, None, Some(Stop)),
+        (None, Some(status("continue")), false, None, Some(Continue)),
+        (Some(signals(true, "low")), None, true, Some(true), None),
+        (Some(signals(false, "low")), None, true, Some(false), None),
+        (Some(signals(true, "low")), None, false, None, Some(Stop)),
+        (Some(signals(true, "High")), None, true, None, Some(Error)),
+        // Our own result file comes first, and its decision is one.
+        (Some(status("stop")), None, true, None, Some(Stop)),
+        (Some(r#"{"plateau": false}"#.to_owned()), Some(status("stop")), true, Some(false), None),
+    ] {
+        let read = wrote(result.as_deref(), from_status.as_deref(), votes).unwrap();
+        assert_eq!((read.plateau, read.decision), (plateau, decision), "{result:?} {from_status:?} {votes}");
+        assert_eq!(read.reasoning.as_deref(), Some("why"));
+        assert_eq!((read.summary.as_deref(), read.files.first().map(String::as_str)), (Some("did"), Some("f")));
+    }
+    assert_eq!(wrote(None, Some("no json"), true), None);
 }

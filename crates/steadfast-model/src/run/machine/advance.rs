@@ -2,7 +2,7 @@
 //! waits that are over, then new iterations while there is room.
 
 use super::{Machine, RunReason, RunStatus, limit_reached, room, stage_limit_reached, stages_in, unknown_spend, used};
-use crate::limit::Spend;
+use crate::limit::{Spend, Used};
 use crate::run::{Act, ActiveAttempt, AttemptId, Phase, Record, StagePlan, StageStatus, Undecided};
 
 impl Machine<'_> {
@@ -37,7 +37,7 @@ impl Machine<'_> {
     /// Whether nothing is under way and nothing will begin, which only a plan with a cycle makes possible.
     fn is_stuck(&self) -> bool {
         let waits = |status: StageStatus| status == StageStatus::Pending || status.is_over();
-        self.run.active.is_empty() && self.run.stages.iter().all(|state| waits(state.status))
+        self.run.active.is_empty() && self.run.stages.iter().all(|current| waits(current.status))
     }
 
     /// Starts nothing new. Running attempts and tests may end; waiting attempts are left for a later run.
@@ -82,11 +82,11 @@ impl Machine<'_> {
     fn continue_stage(&mut self, stage: u32, plan: &StagePlan) -> bool {
         let now = self.now;
         let is_idle = !self.is_active(stage);
-        let Some(state) = self.state_mut(stage) else { return false };
-        if is_idle && state.delay_until_ms.is_some_and(|until| until > now) {
+        let Some(current) = self.state_mut(stage) else { return false };
+        if is_idle && current.delay_until_ms.is_some_and(|until| until > now) {
             return false;
         }
-        state.delay_until_ms = None;
+        current.delay_until_ms = None;
         if self.decide_undecided(stage) {
             return true;
         }
@@ -97,7 +97,7 @@ impl Machine<'_> {
         if !self.is_active(stage) && self.end_if_settled(stage, plan, &[], &[]) {
             return true;
         }
-        let of_stage = if plan.parallel { self.most_at_once() } else { 1 };
+        let of_stage = if plan.parallel { self.most_at_once_in(stage, plan) } else { 1 };
         while self.active_in(stage) < of_stage && self.active_count() < self.most_at_once() {
             let Some(last) = self.next_iteration(stage, plan) else { break };
             let checks = if plan.check_before && !plan.parallel { self.checks_before(stage) } else { Vec::new() };
@@ -113,9 +113,20 @@ impl Machine<'_> {
 
     /// How many agents may run at once.
     fn most_at_once(&self) -> u32 {
-        let dearest = Spend { tokens: self.run.most_tokens, cost_micros: self.run.most_cost_micros };
         let (limits, used) = (&self.plan.limits, used(&self.run, self.now));
-        room::agents_at_once(&limits.limits, &used, dearest, limits.parallel)
+        room::agents_at_once(&limits.limits, &used, self.dearest(), limits.parallel)
+    }
+
+    fn most_at_once_in(&self, stage: u32, plan: &StagePlan) -> u32 {
+        let current = self.run.stage_state(stage);
+        let (tokens, cost_micros) = current.map_or((0, 0), |current| (current.tokens, current.cost_micros));
+        let used = Used { tokens, cost_micros, ..Used::default() };
+        room::agents_at_once(&plan.limits, &used, self.dearest(), self.most_at_once())
+    }
+
+    /// The most that one attempt used so far.
+    fn dearest(&self) -> Spend {
+        Spend { tokens: self.run.most_tokens, cost_micros: self.run.most_cost_micros }
     }
 
     /// A stage at a limit of its own starts nothing more, and ends when its last attempt has ended.
@@ -137,7 +148,7 @@ impl Machine<'_> {
     /// Tests the rules of attempts that succeeded while the run was being stopped. Returns whether one of them needed no
     /// test and was committed.
     fn decide_undecided(&mut self, stage: u32) -> bool {
-        let undecided = self.state_mut(stage).map(|state| std::mem::take(&mut state.undecided)).unwrap_or_default();
+        let undecided = self.state_mut(stage).map(|current| std::mem::take(&mut current.undecided)).unwrap_or_default();
         let mut committed = false;
         for Undecided { id, success } in undecided {
             let checks = self.checks_after(stage, &success);

@@ -8,6 +8,7 @@ use crate::testing::{HOUR, MINUTE, SECOND, START};
 
 mod ending;
 mod failures;
+mod money;
 mod parallel;
 mod rules;
 mod simulation;

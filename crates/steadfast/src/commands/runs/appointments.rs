@@ -12,7 +12,7 @@ use steadfast_model::text;
 use steadfast_store::{Appointment, Store};
 use steadfast_system::watch_lock;
 
-use super::{RunContext, inputs_text, permissions, preflight, trust};
+use super::{RunContext, input_files, inputs_text, permissions, preflight, trust};
 use crate::cli::RunHow;
 use crate::commands::refuse_agents;
 use crate::error::{CliError, code};
@@ -41,12 +41,13 @@ pub(in crate::commands) fn make(
     permissions::apply_sandbox(context, &mut plan, how.agent.sandbox)?;
     trust::require(context, &planned.used, &plan, how.agent.trust)?;
     preflight::prepare(context, &mut plan, how.worktree)?;
-    inputs_text(&how.input)?;
+    inputs_text(&plan, &input_files(context, &planned.inputs, &how.input)?)?;
     let new = Appointment {
         appointment_id: uuid::Uuid::new_v4().to_string(),
         kind: plan.kind,
         name: plan.name.clone(),
         project_dir: context.project_dir(),
+        directory: super::current_dir()?.to_string_lossy().into_owned(),
         arguments: arguments_of_runs()?,
         every_ms: every,
         first_at_ms: first,

@@ -139,7 +139,10 @@ impl Cleanup<'_> {
         }
         let before = self.context.now - Millis::from(self.arguments.older_than) * clock::DAY;
         let outputs = logs::directories(home, &line.run_id);
-        let is_owed = self.newest.contains(&line.run_id) && !folder.is_end_published(line.completed_at_ms);
+        // Outputs of pipelines are written from the answers of their agents.
+        let is_owed = line.kind == RunKind::Pipeline
+            && self.newest.contains(&line.run_id)
+            && !folder.is_end_published(line.completed_at_ms);
         if line.completed_at_ms.is_some_and(|ended| ended < before) && !outputs.is_empty() && !is_owed {
             if !dry_run {
                 outputs.iter().try_for_each(fs_err::remove_dir_all)?;

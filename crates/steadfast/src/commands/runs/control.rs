@@ -7,13 +7,16 @@ use steadfast_app::action::{self, ActionError};
 use steadfast_app::caller;
 use steadfast_engine::files::RegistryEntry;
 use steadfast_engine::publish::KILLED_IN_REGISTRY;
-use steadfast_engine::{dispatcher, files, goal_link};
+use steadfast_engine::run_folder::RunFolder;
+use steadfast_engine::{dispatcher, files, goal_link, old_state};
 use steadfast_model::clock;
 use steadfast_model::goal::{Actor, change};
 use steadfast_model::limit::Axis;
-use steadfast_model::run::{RunStatus, Stopping};
+use steadfast_model::run::{Plan, Run, RunStatus, Stopping};
 use steadfast_store::{Origin, RunRow, Store, StoreError};
+use steadfast_system::log;
 
+use super::new_agent::NewAgent;
 use super::starting::{How, launch};
 use super::{RunContext, driving, nested, preflight, stored, trust, view};
 use crate::cli::ResumeArgs;
@@ -112,8 +115,10 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
         apply_registry_kills(context);
     }
     let (mut store, row) = context.find(&arguments.name)?;
-    let raises = arguments.max.is_some() || arguments.limits.is_given();
-    refuse_agent(&mut store, &row, raises)?;
+    let new_agent = NewAgent::of(context, arguments)?;
+    let raises = arguments.max.is_some() || arguments.limits.is_given() || new_agent.is_some();
+    let what = if new_agent.is_some() { "resume with another agent" } else { "resume with other limits" };
+    refuse_agent(&mut store, &row, raises.then_some(what))?;
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
     if context.is_driven(&row.run_id)? {
         let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
@@ -121,9 +126,10 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
     }
     // Its engine may use another home, or a run in another store may hold the name.
     drop(driving::hold_name(&row)?);
-    if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
+    if row.plan.is_history_only() {
         let message = format!("{kind} {name} was imported from an older tool, with its history only");
-        return Err(CliError::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
+        let hint = format!("`steadfast {kind} import` says what is missing; with it, the run can be resumed");
+        return Err(CliError::new(code::WRONG_STATE, message, hint));
     }
     if let Some(session) = goal_link::session_of(&row)
         && store.read().goal(&session)?.is_none()
@@ -133,11 +139,17 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
     }
     // Its engine saved the end and died before it published it. Only that is left to do.
     let is_unpublished_end = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
+    let (plan, changes) = new_agent.map_or_else(|| (row.plan.clone(), Vec::new()), |new| new.put_into(context, &row));
+    let changed = RunRow { plan: with_limits(plan, &row.run, arguments)?, ..row.clone() };
     if !is_unpublished_end {
-        preflight::check_rest(context, &row)?;
-        trust::require_again(context, &row, arguments.trust)?;
+        preflight::check_rest(context, &changed)?;
+        trust::require_again(context, &changed, arguments.trust)?;
     }
-    let row = change_limits(&mut store, row, arguments)?;
+    let row = save_plan(&mut store, &row, changed)?;
+    for change in changes {
+        log::line(&RunFolder::at(&context.paths.home, &row.run_id).engine_log(), &change);
+        output::note(&change);
+    }
     let row = if is_unpublished_end { row } else { nested::settle_resumed(context, &mut store, row)? };
     let how = if arguments.detach { How::Detached } else { How::Foreground };
     if is_unpublished_end {
@@ -163,33 +175,40 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
     }
     let row = stored(&store, &row.run_id)?;
     drop(store);
+    let renamed = old_state::make_room(&context.paths.home, &context.project, &row.run_id, &row.plan)?;
+    if let Some(renamed) = renamed {
+        output::note(&format!("note: the files of the older tool are in {} now", renamed.display()));
+    }
     launch(context, &row, how)
 }
 
-fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, CliError> {
+fn with_limits(mut plan: Plan, run: &Run, arguments: &ResumeArgs) -> Result<Plan, CliError> {
     let mut wanted = arguments.limits.budget("", clock::now())?.limits;
     // The turns of a profile limit the iterations of each stage, not the run.
     wanted.set(Axis::Turns, None);
-    let mut plan = row.plan.clone();
     plan.limits.limits = wanted.or(plan.limits.limits);
     // A stage that ended the run at a limit of its own gets the new amount too.
-    let ended_by = row.run.ended_by.and_then(|stage| plan.stages.get_mut(usize::try_from(stage).ok()?.checked_sub(1)?));
+    let ended_by = run.ended_by.and_then(|stage| plan.stages.get_mut(usize::try_from(stage).ok()?.checked_sub(1)?));
     if let Some(stage) = ended_by {
         let of_stage = stage.limits;
         for (axis, amount) in wanted.iter().filter(|(axis, _)| of_stage.get(*axis).is_some()) {
             stage.limits.set(axis, Some(amount));
         }
     }
-    if plan == row.plan {
-        return Ok(row);
-    }
-    let version = store.write(|db| db.change_plan(&row.run_id, row.version, &plan, clock::now()))?;
-    Ok(RunRow { plan, version, ..row })
+    Ok(plan)
 }
 
-/// Refuses an agent that resumes a run with other limits, or one that was stopped on purpose. Any caller may resume a run
+fn save_plan(store: &mut Store, row: &RunRow, changed: RunRow) -> Result<RunRow, CliError> {
+    if row.plan == changed.plan {
+        return Ok(changed);
+    }
+    let version = store.write(|db| db.change_plan(&row.run_id, row.version, &changed.plan, clock::now()))?;
+    Ok(RunRow { version, ..changed })
+}
+
+/// Refuses an agent that changes a run it resumes, or resumes one that was stopped on purpose. Any caller may resume a run
 /// that crashed. The attempt is recorded in the history of the run's goal.
-pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -> Result<(), CliError> {
+pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, change: Option<&'static str>) -> Result<(), CliError> {
     let actor = Actor::Worker;
     if !caller::is_inside_agent(Some(store.read()))? {
         return Ok(());
@@ -202,10 +221,10 @@ pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -
     let is_to_end = row.stop_requested.as_ref().is_some_and(|stop| stop.status == RunStatus::Killed);
     let is_killed = is_to_end || row.run.status == RunStatus::Killed;
     let is_stopped = is_killed || goal.is_some_and(|goal| !change::can_resume(&goal, actor));
-    let verb = match (with_limits, is_stopped) {
-        (true, _) => "resume with other limits",
-        (false, true) => "resume",
-        (false, false) => return Ok(()),
+    let verb = match (change, is_stopped) {
+        (Some(change), _) => change,
+        (None, true) => "resume",
+        (None, false) => return Ok(()),
     };
     if let Some(session) = session {
         action::refuse_agent(store, &session, verb, Origin { actor, place: "cli" }, clock::now())?;

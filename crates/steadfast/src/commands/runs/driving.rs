@@ -113,7 +113,7 @@ pub(super) fn in_background(paths: &Paths, run_id: &str) -> CommandResult {
     let mut store = Store::open_existing(&paths.store)?;
     let row = stored(&store, run_id)?;
     // Checked when the run was started, but not if an agent calls `__engine` itself.
-    control::refuse_agent(&mut store, &row, false)?;
+    control::refuse_agent(&mut store, &row, None)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &run, true);

@@ -54,6 +54,7 @@ fn require_prices(plan: &Plan) -> Result<(), CliError> {
 /// Fails if the remaining stages of a run that is resumed lack an agent or a tool. A missing file is no error here: the
 /// next iteration may create it.
 pub(super) fn check_rest(context: &RunContext, row: &RunRow) -> Result<(), CliError> {
+    require_prices(&row.plan)?;
     let mut rest = machine::stages_left(&row.run).into_iter().filter_map(|stage| row.plan.stage(stage));
     rest.try_for_each(|stage| check_stage(context, stage, false))
 }
@@ -75,7 +76,7 @@ pub(super) fn not_in_worktrees(context: &RunContext, plan: &Plan, in_worktree: b
 }
 
 /// A script of the project may not be committed, and then no worktree has it.
-fn make_absolute(plan: &mut AgentPlan, project: &Path) {
+pub(super) fn make_absolute(plan: &mut AgentPlan, project: &Path) {
     if let AgentKind::Command(words) = &mut plan.kind
         && let Some(program) = words.first_mut()
         && let Some(path) = agent::beside(program, project).filter(|path| path.is_file())

@@ -1,10 +1,11 @@
 //! Progress of a run on stderr: one line for each event, and on a terminal a live line below them.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
 
 use steadfast_engine::observer::{Observer, SavedStep};
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::run::{AttemptId, Outcome, Phase, Plan, Record, Run, RunStatus};
+use steadfast_model::run::{AttemptId, Outcome, Phase, Plan, Record, Run, RunStatus, StageStatus};
 use steadfast_model::text;
 
 use crate::output;
@@ -123,7 +124,8 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
             format!("{} started{again}", place(plan, run, *id))
         }
         Record::AttemptEnded { id, outcome: Outcome::Failed(failure) } => {
-            let then = run.active.iter().find(|flight| flight.id.iteration == id.iteration);
+            let then =
+                run.active.iter().find(|flight| (flight.id.stage, flight.id.iteration) == (id.stage, id.iteration));
             let then = then.and_then(|flight| flight.wait.as_ref()).map_or_else(String::new, |wait| {
                 format!("; tries again {}", again(wait.until_ms, failure.ended_at_ms))
             });
@@ -151,15 +153,20 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
 }
 
 fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
-    let committed = run.stage_state(run.stage).map_or(0, |stage| stage.iterations);
-    let most = run.max_iterations(plan, run.stage);
-    let current = run.active.iter().map(|flight| flight.id.iteration).max().unwrap_or(committed);
     let mut parts = vec![format!("◎ {}", plan.name)];
-    if plan.stages.len() > 1 {
-        let name = stage_name(plan, run.stage);
-        parts.push(format!("stage {}/{} {name}", run.stage, plan.stages.len()));
+    let active: BTreeSet<u32> = run.active.iter().map(|flight| flight.id.stage).collect();
+    if active.len() > 1 {
+        let stages = active.iter().map(|stage| format!("{} {}", stage_name(plan, *stage), count(plan, run, *stage)));
+        parts.push(format!("stages {}", stages.collect::<Vec<_>>().join(", ")));
+    } else {
+        let stage = active.first().copied().unwrap_or(run.stage);
+        if plan.stages.len() > 1 {
+            parts.push(format!("stage {stage}/{} {}", plan.stages.len(), stage_name(plan, stage)));
+        }
+        parts.push(format!("iteration {}", count(plan, run, stage)));
     }
-    parts.push(format!("iteration {current}/{most}"));
+    let waiting = (1_u32..).zip(&run.stages).filter(|(_, state)| state.status == StageStatus::AwaitingApproval);
+    parts.extend(waiting.map(|(stage, _)| format!("{} waits for your yes", stage_name(plan, stage))));
     if run.active.iter().any(|flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore)) {
         parts.push("checking".into());
     }
@@ -168,11 +175,20 @@ fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
     parts.push(text::duration((now - run.started_at_ms - run.closed_ms).max(0) / 1_000));
     if run.stopping.is_some() {
         parts.push("stopping".into());
+    } else if run.is_asking() {
+        parts.push("waits for your yes".into());
     } else if let Some(wait) = run.wait.as_ref().filter(|wait| wait.until_ms > now) {
         let why = wait.why.to_string().replace('_', " ");
         parts.push(format!("waiting until {} ({why})", clock::to_local(wait.until_ms)));
     }
     parts.join(" · ")
+}
+
+/// The newest iteration of a stage and its maximum.
+fn count(plan: &Plan, run: &Run, stage: u32) -> String {
+    let committed = run.stage_state(stage).map_or(0, |state| state.iterations);
+    let active = run.active.iter().filter(|flight| flight.id.stage == stage).map(|flight| flight.id.iteration);
+    format!("{}/{}", active.max().unwrap_or(committed), run.max_iterations(plan, stage))
 }
 
 #[cfg(test)]
@@ -206,5 +222,9 @@ mod tests {
         run.wait = Some(Wait { until_ms: 300_000, why: WaitReason::UsageLimit });
         let waiting = format!("{line} · waiting until {} (usage limit)", clock::to_local(300_000));
         assert_eq!(live_line(&plan, &run, 245_000), waiting);
+        run.wait = None;
+        run.active.push(ActiveAttempt::new(AttemptId { stage: 1, iteration: 1, attempt: 1 }, Phase::Running));
+        let both = "◎ auth · stages plan 1/5, review 3/5 · 120k tokens · $1.20 · 4m 05s";
+        assert_eq!(live_line(&plan, &run, 245_000), both);
     }
 }

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use steadfast_app::action::ActionError;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::dry_run::{self, Filled};
-use steadfast_engine::plan::{Overrides, Planned, agent_kind};
+use steadfast_engine::plan::{self, Overrides, Planned, agent_kind};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock;
 use steadfast_model::limit::Used;
-use steadfast_model::run::{Plan, RunStatus, machine};
+use steadfast_model::run::{AgentKind, Plan, RunStatus, StagePlan, inputs, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
@@ -36,7 +36,9 @@ pub(in crate::commands) enum How {
 pub(in crate::commands) struct NewRun {
     pub(in crate::commands) run_id: String,
     pub(in crate::commands) planned: Planned,
+    /// The text of the input files, if a prompt shows it.
     pub(in crate::commands) inputs: Option<String>,
+    pub(in crate::commands) input_files: Vec<PathBuf>,
     pub(in crate::commands) worktree: bool,
     /// Trust what the run uses of the repository.
     pub(in crate::commands) trust: bool,
@@ -57,6 +59,7 @@ pub(in crate::commands) fn start(
         output::note(&view::format_faults(&new.planned.warnings));
     }
     permissions::apply_sandbox(context, &mut plan, new.sandbox)?;
+    context.note_project();
     if new.dry_run {
         return dry_run_page(new, &plan);
     }
@@ -80,10 +83,11 @@ pub(in crate::commands) fn start(
         return Err(CliError::new(code::WRONG_STATE, message, "leave `--run-id` out"));
     }
     // Before the folder of an earlier run is moved aside.
-    publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_PUBLISHED)?;
+    publish_owed(&context.paths, &store, Some(&context.project), MOST_PUBLISHED, &output::note)?;
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;
+    RunFolder::at(home, &new.run_id).set_input_files(&new.input_files)?;
     let project = context.project_dir();
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
@@ -97,8 +101,10 @@ pub(in crate::commands) fn start(
     let row = match made {
         Ok(row) => row,
         Err(error) => {
-            // Nothing refers to the new directory yet.
-            let _ = fs_err::remove_dir_all(RunFolder::at(home, &new.run_id).path());
+            // Nothing refers to the new directory yet, unless another process created a run with the same `--run-id`.
+            if store.read().run(&new.run_id).is_ok_and(|row| row.is_none()) {
+                let _ = fs_err::remove_dir_all(RunFolder::at(home, &new.run_id).path());
+            }
             return Err(match error {
                 ActionError::Store(StoreError::RunIsLive { .. }) => name_in_use(context, &store, &plan.name),
                 other => other.into(),
@@ -171,20 +177,30 @@ fn name_in_use(context: &RunContext, store: &Store, name: &str) -> CliError {
     CliError::new(code::WRONG_STATE, format!("{kind} {name} {state}"), hint)
 }
 
-pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
+pub(in crate::commands) fn agent_overrides(context: &RunContext, arguments: &AgentArgs) -> Result<Overrides, CliError> {
     let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
-    let agent = arguments.agent.as_deref().map(agent_kind).transpose();
     let parse_timeout = |text: &String| {
         let timeout = clock::parse_duration(text).filter(|timeout| *timeout > 0);
         timeout.ok_or_else(|| usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 2h"))
     };
     Ok(Overrides {
-        agent: agent.map_err(|(what, fix)| usage(what, &fix))?,
+        agent: arguments.agent.as_deref().map(|text| parse_agent(context, text)).transpose()?,
         model: arguments.model.clone(),
         user_hooks: arguments.user_hooks.then_some(true),
         timeout_ms: arguments.timeout.as_ref().map(parse_timeout).transpose()?,
         ..Overrides::default()
     })
+}
+
+/// Reads the value of `--agent`. A program is looked for in the user's directory, then in the project.
+pub(super) fn parse_agent(context: &RunContext, text: &str) -> Result<AgentKind, CliError> {
+    let mut kind = agent_kind(text).map_err(|(what, fix)| CliError::new(code::USAGE, what, fix))?;
+    if let AgentKind::Command(words) = &mut kind
+        && let Some(program) = words.first_mut().filter(|program| program.contains('/'))
+    {
+        *program = context.resolve(program);
+    }
+    Ok(kind)
 }
 
 pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), CliError> {
@@ -197,8 +213,28 @@ pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), Cli
     }
 }
 
-/// The text of `--input` files: one file as it is, several with their names as headings.
-pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<String>, CliError> {
+/// The files that a pipeline and `--input` name.
+pub(in crate::commands) fn input_files(
+    context: &RunContext,
+    of_pipeline: &[String],
+    flags: &[PathBuf],
+) -> Result<Vec<PathBuf>, CliError> {
+    let of_flags = flags.iter().map(|path| (path.to_string_lossy().into_owned(), false));
+    let mut files = Vec::new();
+    for (pattern, inside) in of_pipeline.iter().map(|pattern| (pattern.clone(), true)).chain(of_flags) {
+        let found = plan::input_files(&context.project, &pattern, inside)
+            .map_err(|error| CliError::new(code::USAGE, error.to_string(), error.hint()))?;
+        files.extend(found.into_iter().filter(|file| !files.contains(file)).collect::<Vec<_>>());
+    }
+    Ok(files)
+}
+
+/// The text of input files: one file as it is, several with their names as headings. `None` if no prompt shows it.
+pub(in crate::commands) fn inputs_text(plan: &Plan, files: &[PathBuf]) -> Result<Option<String>, CliError> {
+    let shows = |stage: &StagePlan| inputs::with_inputs_appended(&stage.prompt, true).contains("${INPUTS}");
+    if !plan.stages.iter().any(shows) {
+        return Ok(None);
+    }
     let mut parts = Vec::new();
     for path in files {
         let bytes = bounded::whole(path, 16 * 1024 * 1024)

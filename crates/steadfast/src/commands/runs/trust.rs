@@ -12,6 +12,7 @@ use steadfast_hosts::adapter;
 use steadfast_model::host::Host;
 use steadfast_model::run::{AgentKind, Plan};
 use steadfast_store::RunRow;
+use steadfast_system::log;
 
 use super::RunContext;
 use crate::commands::{person, setup, trust};
@@ -50,7 +51,7 @@ pub(super) fn require_again(context: &RunContext, row: &RunRow, is_given: bool) 
 
 /// Trusts a definition that the user has just created with a command.
 pub(in crate::commands) fn trust_new(context: &RunContext, planned: &Planned) -> Result<(), CliError> {
-    if person::caller(&context.paths).is_agent() {
+    if person::caller_in_project(&context.paths, &context.project)?.is_agent() {
         return Ok(());
     }
     let repository = Repository::of(&context.project);
@@ -79,10 +80,9 @@ fn allow(context: &RunContext, repository: &Repository, items: &[Item], is_given
     if open.is_empty() {
         return Ok(());
     }
-    let is_agent = person::caller(&context.paths).is_agent();
-    if is_given && is_agent {
-        let hint = "the user can run `steadfast trust` in their own terminal";
-        return Err(CliError::new(code::WRONG_STATE, "an agent may not trust commands", hint));
+    let is_agent = person::caller_in_project(&context.paths, &context.project)?.is_agent();
+    if is_given {
+        refuse_agent(context)?;
     }
     let can_ask = !is_agent && !context.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if is_given || can_ask {
@@ -109,6 +109,16 @@ fn refusal(repository: &Repository, open: &[(Item, State)], is_agent: bool) -> C
         "`steadfast trust` shows what they do and asks; `--trust` here says yes at once"
     };
     CliError::new(code::WRONG_STATE, message, hint)
+}
+
+/// Only a person says yes or takes it back.
+pub(in crate::commands) fn refuse_agent(context: &RunContext) -> Result<(), CliError> {
+    if !person::caller_in_project(&context.paths, &context.project)?.is_agent() {
+        return Ok(());
+    }
+    log::line(&context.paths.log_file(), "refused `trust` in an agent's shell");
+    let hint = "the user can run `steadfast trust` in their own terminal";
+    Err(CliError::new(code::WRONG_STATE, "an agent may not trust what a repository brings", hint))
 }
 
 pub(in crate::commands) fn ledger(context: &RunContext) -> Result<Ledger, CliError> {

@@ -1,6 +1,7 @@
 //! Shows runs: the table of `list`, the page of `status` (`view/status.rs`), and entries of the registry that a user
 //! wrote by hand. The values come from `overview::runs`.
 
+mod left;
 mod status;
 
 use std::collections::BTreeSet;
@@ -9,10 +10,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use steadfast_app::overview::runs::{EntryView, ListedRun, RunList, RunView, is_starting};
 use steadfast_engine::files::{self, RegistryEntry};
-use steadfast_engine::plan::{Fault, Level};
+use steadfast_engine::plan::Fault;
 use steadfast_model::run::RunStatus;
 use steadfast_model::{clock, text};
-use steadfast_store::RunFilter;
+use steadfast_store::{RunFilter, Store};
 
 use super::appointments::list_lines;
 use super::{RunContext, publish_owed};
@@ -38,7 +39,7 @@ pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     let (mut runs, mut appointments) = (Vec::new(), Vec::new());
     if let Some(store) = context.existing_store()? {
         appointments = super::appointments::listed(context, &store, all)?;
-        publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_RUNS)?;
+        publish_owed(&context.paths, &store, Some(&context.project), MOST_RUNS, &output::note)?;
         let filter = RunFilter {
             project_dir: (!all).then_some(project.as_str()),
             kind: Some(context.kind),
@@ -53,6 +54,7 @@ pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
                 runs.push(RunView::new(line, is_live));
             }
         }
+        repair_registry(context, &store)?;
     }
     let entries = manual_entries(context, &runs);
     let runs = runs.into_iter().map(ListedRun::Run).chain(entries.into_iter().map(ListedRun::Entry)).collect();
@@ -62,6 +64,21 @@ pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
         lines.extend(list_lines(context, &list.appointments));
         lines.join("\n")
     })
+}
+
+/// Publishes the end of runs that the registry still lists as running: another tool that writes the whole file may have
+/// undone our last change.
+fn repair_registry(context: &RunContext, store: &Store) -> Result<(), CliError> {
+    // An unreadable registry is reported when it has to be written.
+    for entry in files::registry(&context.project).unwrap_or_default() {
+        let is_listed_running = entry.kind == Some(context.kind) && entry.status == RunStatus::Running.to_string();
+        let Some(run_id) = entry.run_id.filter(|_| is_listed_running) else { continue };
+        let row = store.read().run(&run_id)?.filter(|row| row.project_dir == context.project_dir());
+        if let Some(row) = row {
+            context.publish_end(&row)?;
+        }
+    }
+    Ok(())
 }
 
 fn list_text(context: &RunContext, list: &RunList, all: bool) -> String {
@@ -83,7 +100,7 @@ fn list_text(context: &RunContext, list: &RunList, all: bool) -> String {
     let rows: Vec<Vec<String>> = list.runs.iter().map(row).collect();
     let heads: Vec<&str> = HEADS.into_iter().chain(all.then_some("PROJECT")).collect();
     let text = table(&heads, &rows);
-    if !list.runs.iter().any(|run| matches!(run, ListedRun::Run(run) if run.is_orphaned())) {
+    if !list.runs.iter().any(|run| matches!(run, ListedRun::Run(run) if run.is_orphaned)) {
         return text;
     }
     let advice = format!("`steadfast {kind} resume NAME` resumes it, `kill NAME` ends it");
@@ -106,8 +123,9 @@ fn status_text(run: &RunView) -> String {
     let status = run.status.to_string();
     let reason = run.reason.as_deref().map(|reason| text::headline(reason, 60)).filter(|reason| *reason != status);
     match reason {
-        _ if run.is_orphaned() => "gone (was running)".to_owned(),
+        _ if run.is_orphaned => "gone (was running)".to_owned(),
         _ if run.is_live && run.is_stop_requested => "running (stopping)".to_owned(),
+        _ if run.is_live && run.is_asking => "running (waits for your yes)".to_owned(),
         Some(reason) => format!("{status} ({reason})"),
         None => status,
     }
@@ -179,8 +197,7 @@ fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
-    let level = |fault: &Fault| if fault.level == Level::Error { "error" } else { "warning" };
-    let object = |fault: &Fault| json!({"file": fault.file, "line": fault.line, "level": level(fault), "message": fault.what, "fix": fault.fix});
+    let object = |fault: &Fault| json!({"file": fault.file, "line": fault.line, "level": fault.level.to_string(), "message": fault.what, "fix": fault.fix});
     faults.iter().map(object).collect()
 }
 

@@ -65,9 +65,9 @@ fn take_over(round: &mut Round<'_>, row: &Appointment, now: Millis) -> Result<()
 }
 
 fn start(round: &mut Round<'_>, row: &Appointment, run_id: &str) -> Result<(), CliError> {
-    let directory = Path::new(&row.project_dir);
+    let directory = Path::new(&row.directory);
     if !directory.is_dir() {
-        return miss(round, row, &format!("{} does not exist", row.project_dir));
+        return miss(round, row, &format!("{} does not exist", row.directory));
     }
     let mut command = Command::new(std::env::current_exe()?);
     starting::forget_agent(&mut command);

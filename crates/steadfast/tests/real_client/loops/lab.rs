@@ -78,7 +78,8 @@ impl Lab {
 
     /// Runs a command and waits for its end.
     pub(super) fn steadfast(&self, arguments: &[&str]) -> Output {
-        self.client.run_to_end(self.client.command(binary()).args(arguments), &format!("steadfast {arguments:?}"))
+        let arguments = with_trust(arguments);
+        self.client.run_to_end(self.client.command(binary()).args(&arguments), &format!("steadfast {arguments:?}"))
     }
 
     /// Runs a command that must end with this exit code.
@@ -97,7 +98,11 @@ impl Lab {
     pub(super) fn start(&self, name: &str, arguments: &[&str]) -> Child {
         let printed = fs::File::create(self.printed_path(name)).expect("file");
         let mut command = self.client.command(binary());
-        command.args(arguments).stdout(printed.try_clone().expect("file")).stderr(printed).stdin(Stdio::null());
+        command
+            .args(with_trust(arguments))
+            .stdout(printed.try_clone().expect("file"))
+            .stderr(printed)
+            .stdin(Stdio::null());
         command.spawn().expect("steadfast")
     }
 
@@ -123,6 +128,15 @@ impl Lab {
         let output = self.client.command("sh").args(["-c", find]).output().expect("sh");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
+}
+
+/// Runs trust what the test wrote.
+fn with_trust<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let mut words = arguments.to_vec();
+    if matches!(words.as_slice(), ["loop" | "pipeline", "run", ..]) {
+        words.insert(2, "--trust");
+    }
+    words
 }
 
 /// Waits for a command of [`Lab::start`]; returns its exit code.

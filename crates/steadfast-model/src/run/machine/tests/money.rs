@@ -1,10 +1,8 @@
 //! What agents used, what judges used, and how many agents a budget lets run at once.
 
 use super::*;
-use crate::clock::HOUR;
 use crate::reading::Tokens;
-use crate::run::{AttemptUsage, Checked, Outcome};
-use crate::testing::runs::{pipeline_of, success};
+use crate::run::{AttemptUsage, Checked};
 
 fn spends(cost_micros: i64) -> Outcome {
     let usage = AttemptUsage { cost_micros, ..AttemptUsage::default() };
@@ -40,6 +38,15 @@ fn no_more_agents_run_at_once_than_the_rest_of_the_budget_pays_for() {
         assert!(!did.iter().any(|act| act.starts_with("start")), "{did:?}");
     }
     assert_eq!((drive.end(), drive.run.cost_micros), ((RunStatus::Completed, Some("budget_usd")), 800));
+}
+
+#[test]
+fn the_budget_of_a_stage_holds_back_its_agents_too() {
+    let mut side_by_side = StagePlan { parallel: true, ..stage(Rule::FixedN, 8) };
+    side_by_side.limits.set(Axis::Usd, Some(500));
+    let mut drive = Drive::started(pipeline_of(vec![stage(Rule::FixedN, 1), side_by_side]));
+    drive.send(RunEvent::Ended { id: id("1.1.1"), outcome: spends(200) });
+    assert_eq!(drive.run.active.len(), 3, "the third one passes the budget");
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! The page of one run.
 
 use steadfast_app::overview::runs::talk::{ApprovalView, NoteView};
-use steadfast_app::overview::runs::{BranchView, IterationView, RunDetail, RunFacts, StageView, run_detail};
+use steadfast_app::overview::runs::{
+    AttemptView, BranchView, IterationView, RunDetail, RunFacts, StageView, run_detail,
+};
+use steadfast_engine::attempt::Attempt;
 use steadfast_engine::worktree;
 use steadfast_model::goal::PausedReason;
-use steadfast_model::run::{RunReason, RunStatus, StagePlan};
+use steadfast_model::run::{RunReason, RunStatus, StagePlan, StageStatus};
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, RunRow};
 
-use super::{answer, manual_entry, show_entry};
+use super::{answer, left, manual_entry, show_entry};
 use crate::commands::runs::RunContext;
 use crate::commands::runs::progress::open_checks;
 use crate::commands::runs::say::note_line;
@@ -49,7 +52,8 @@ pub(in crate::commands::runs) fn show_status(
             kept_because: kept.stays,
         })
     };
-    let facts = RunFacts { is_live, now: context.now, branch_of: &branch_of };
+    let left_of = |id| left::of(&Attempt::at(home, &row.run_id, id));
+    let facts = RunFacts { is_live, now: context.now, branch_of: &branch_of, left_of: &left_of };
     let detail = run_detail(db, row, &facts, (!context.json).then_some(ITERATIONS_SHOWN))?;
     answer(context, &detail, code, || status_page(&detail))
 }
@@ -67,6 +71,7 @@ fn status_page(detail: &RunDetail) -> String {
             text::duration(detail.elapsed_seconds)
         ),
     ];
+    lines.extend(detail.ended_by.iter().map(|ended| ended.why.clone()));
     lines.extend(detail.goal.iter().filter(|_| !run.is_live).map(|goal| format!("goal: {}", goal.state)));
     lines.extend(run.pid.map(|pid| format!("engine: pid {pid}")));
     if let Some((until, why)) = detail.waiting_until.zip(detail.waiting_for).filter(|_| run.is_live) {
@@ -74,7 +79,7 @@ fn status_page(detail: &RunDetail) -> String {
     }
     let has_stages = detail.stages.len() > 1;
     if has_stages {
-        lines.extend(detail.stages.iter().map(stage_line));
+        lines.extend(detail.stages.iter().map(|stage| stage_line(detail, stage)));
     }
     lines.extend(detail.history.iter().map(|iteration| iteration_line(iteration, has_stages)));
     lines.extend(detail.approvals.iter().filter_map(approval_line));
@@ -85,7 +90,11 @@ fn status_page(detail: &RunDetail) -> String {
             lines.push(line);
         }
     }
-    lines.extend(next_step(detail));
+    if run.is_orphaned && !detail.is_history_only {
+        lines.extend(left::lines(detail));
+    } else {
+        lines.extend(next_step(detail));
+    }
     lines.join("\n")
 }
 
@@ -110,17 +119,35 @@ fn last_notes(detail: &RunDetail) -> impl Iterator<Item = &NoteView> {
     detail.notes.iter().skip(read.saturating_sub(NOTES_SHOWN))
 }
 
-fn stage_line(stage: &StageView) -> String {
+fn stage_line(detail: &RunDetail, stage: &StageView) -> String {
     let reason = stage.reason.as_deref().map(|reason| format!(" ({})", text::headline(reason, 60)));
-    format!(
-        "  {}. {}: {}{}, {}/{}",
-        stage.stage,
-        stage.name,
-        stage.status,
-        reason.unwrap_or_default(),
-        stage.iterations,
-        stage.max_iterations
-    )
+    let status = stage.status.to_string().replace('_', " ");
+    let counted = match stage.status {
+        StageStatus::Skipped => String::new(),
+        _ => format!(", {}/{}", stage.iterations, stage.max_iterations),
+    };
+    let active: Vec<String> = detail.under_way.iter().filter(|attempt| attempt.stage == stage.stage).map(at).collect();
+    let mut more = Vec::new();
+    if !active.is_empty() && detail.run.is_live {
+        more.push(format!("now {}", active.join(", ")));
+    }
+    if let Some(needs) = stage.needs.as_ref().filter(|needs| !needs.is_empty() && !stage.status.is_over()) {
+        more.push(format!("needs {}", needs.join(", ")));
+    }
+    if let Some(question) = stage.approve.as_deref().filter(|_| stage.status == StageStatus::AwaitingApproval) {
+        let (kind, name) = (detail.run.kind, &detail.run.name);
+        let question = text::headline(question, 100);
+        more.push(format!("\"{question}\" `steadfast {kind} approve {name} {}`", stage.name));
+    }
+    more.extend(stage.answer.as_deref().map(|answer| format!("answer: {}", text::headline(answer, 100))));
+    more.extend(stage.note.clone());
+    let more: String = more.iter().map(|part| format!("; {part}")).collect();
+    format!("  {}. {}: {status}{}{counted}{more}", stage.stage, stage.name, reason.unwrap_or_default())
+}
+
+fn at(attempt: &AttemptView) -> String {
+    let phase = if attempt.phase == "running" { String::new() } else { format!(" ({})", attempt.phase) };
+    format!("iteration {}{phase}", attempt.iteration)
 }
 
 fn iteration_line(iteration: &IterationView, has_stages: bool) -> String {
@@ -161,10 +188,7 @@ fn next_step(detail: &RunDetail) -> Option<String> {
     }
     let reason = run.reason.as_deref().and_then(RunReason::parse);
     match run.status {
-        RunStatus::Running if run.is_live => Some(format!("next: steadfast {kind} attach {name} (or kill, logs -f)")),
-        RunStatus::Running => Some(format!(
-            "its engine is gone; next: `steadfast {kind} resume {name}` resumes it, `kill {name}` ends it"
-        )),
+        RunStatus::Running => Some(format!("next: steadfast {kind} attach {name} (or kill, logs -f)")),
         RunStatus::Completed if reason == Some(RunReason::CostCap) => {
             Some(format!("{resume}, once the daily or weekly cap (`[limits]` in config.toml) allows"))
         }
