@@ -197,7 +197,8 @@ impl AttemptThread {
         match merged {
             Err(error) => Err(Box::new(without_agent(kind_of(&error), format!("{error} ({})", error.hint())))),
             Ok(Merged::Conflict { branch, files }) => {
-                self.note(format!("{}: merging {branch} has conflicts in {} files", self.stage.name, files.len()));
+                let (count, noun) = (files.len(), if files.len() == 1 { "file" } else { "files" });
+                self.note(format!("{}: merging {branch} has conflicts in {count} {noun}", self.stage.name));
                 Ok(placeholders.fill(prompt, &branch, &files))
             }
             Ok(Merged::All) => {

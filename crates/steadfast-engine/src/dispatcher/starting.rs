@@ -146,14 +146,14 @@ impl AttemptThread {
         let directory = match self.workplace.enter(&self.stopping) {
             Ok(directory) if !self.stopping.is_cancelled() => directory,
             Ok(_) | Err(WorktreeError::Ending) => {
-                return Err(stopped());
+                return Err(Box::new(stopped()));
             }
             Err(error) => return Err(Box::new(cannot_start(error.to_string()))),
         };
         self.save_tree_before(&directory);
         let prompt = self.merge(&directory, &launch.prompt, launch.placeholders.as_ref())?;
         if self.stopping.is_cancelled() {
-            return Err(stopped());
+            return Err(Box::new(stopped()));
         }
         let promises: Vec<String> = self.stage.completion.promises().map(str::to_owned).collect();
         let call = AgentCall {
@@ -186,8 +186,8 @@ impl AttemptThread {
     }
 }
 
-fn stopped() -> Box<Outcome> {
-    Box::new(without_agent(FailureKind::Stopped, "stopped before it started".to_owned()))
+fn stopped() -> Outcome {
+    without_agent(FailureKind::Stopped, "stopped before it started".to_owned())
 }
 
 /// The time limit of an attempt; 0 means none.

@@ -18,6 +18,9 @@ fn stages(status: &Value) -> Vec<(&str, &str)> {
 fn branches_are_built_judged_and_merged() {
     let world = World::new();
     world.repository();
+    world.write(&world.in_project(".gitignore"), "out\n");
+    world.git(&["add", ".gitignore"]);
+    world.git(&["commit", "-q", "-m", "ignore"]);
     pipeline(
         &world,
         r#"  - {name: build, parallel: true, matrix: {part: [a, b, c]}, artifacts: {notes: out/notes}, prompt: 'part ${MATRIX.part}'}
