@@ -87,8 +87,8 @@ impl Publisher {
 
     /// Writes the files as the store has the run, for commands that change a run without an engine.
     pub fn show(&mut self, row: &RunRow) -> Result<(), PublishError> {
-        self.outputs.add_all(&row.plan, self.store.read())?;
         let mut warnings = Vec::new();
+        self.repair(&row.plan, &mut warnings);
         let written = self.write(&row.plan, &row.run, &mut warnings);
         for warning in &warnings {
             self.folder.log(warning);

@@ -65,13 +65,26 @@ impl Db<'_> {
                 now
             ],
         )?;
+        self.add_stages(run_id, plan)?;
+        self.run(run_id)?.ok_or(StoreError::Stale)
+    }
+
+    fn add_stages(self, run_id: &str, plan: &Plan) -> Result<(), StoreError> {
         let mut insert = self.0.prepare_cached(
             "INSERT INTO run_stages (run_id, stage, name, status, max_iterations) VALUES (?1, ?2, ?3, 'pending', ?4)",
         )?;
         for (stage, number) in plan.stages.iter().zip(1_u32..) {
             insert.execute(params![run_id, number, stage.name, stage.runs])?;
         }
-        self.run(run_id)?.ok_or(StoreError::Stale)
+        Ok(())
+    }
+
+    /// Gives a run that was imported with its history only the plan that was missing. Its stages may be more than before.
+    pub fn complete_plan(self, run_id: &str, version: i64, plan: &Plan, now: Millis) -> Result<i64, StoreError> {
+        let version = self.change_plan(run_id, version, plan, now)?;
+        self.execute("DELETE FROM run_stages WHERE run_id = ?1", [run_id])?;
+        self.add_stages(run_id, plan)?;
+        Ok(version)
     }
 
     fn refuse_second_live(self, run_id: &str, project_dir: &str, kind: RunKind, name: &str) -> Result<(), StoreError> {

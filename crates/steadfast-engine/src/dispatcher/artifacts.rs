@@ -2,7 +2,7 @@
 //! iteration is committed, because its worktree may be removed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use steadfast_model::run::{FailureKind, Outcome, StagePlan};
 use steadfast_model::text;
@@ -10,6 +10,7 @@ use steadfast_system::bounded;
 
 use super::Dispatcher;
 use super::threads::AttemptThread;
+use crate::attempt::Attempt;
 use crate::crash::{self, Point};
 use crate::durable;
 use crate::files::{FilesError, PublicFiles};
@@ -35,17 +36,33 @@ impl Dispatcher<'_, '_> {
                 let run_id = self.run_id.clone();
                 let rows = self.with_store(|store| store.read().end_of_stage(&run_id, number, MOST_ITERATIONS));
                 let rows = rows.unwrap_or_default();
-                let copies = rows.iter().map(|row| numbered(stage, row.id.iteration));
-                let mut paths: Vec<String> = copies
-                    .filter_map(|copy| files.artifact_file(name, copy).ok())
-                    .map(|path| path.display().to_string())
-                    .collect();
+                let copies = rows.iter().filter_map(|row| {
+                    let attempt = Attempt::at(&self.engine.home, &self.run_id, row.id);
+                    there_again(&files, name, numbered(stage, row.id.iteration), &attempt).ok()
+                });
+                let mut paths: Vec<String> = copies.map(|path| path.display().to_string()).collect();
                 paths.dedup();
                 variables.insert(variable, paths.join("\n"));
             }
         }
         variables
     }
+}
+
+/// The path of a copy. One that is gone, because an agent ran `git clean`, is written again.
+fn there_again(files: &PublicFiles, name: &str, copy: Option<u32>, attempt: &Attempt) -> Result<PathBuf, FilesError> {
+    let path = files.artifact_file(name, copy)?;
+    if !path.exists()
+        && let Ok(content) = bounded::whole(&own_copy(attempt, name), ARTIFACT_BYTES)
+    {
+        files.save_artifact(name, copy, &content)?;
+    }
+    Ok(path)
+}
+
+/// The copy in the folder of the run, where git does not clean.
+fn own_copy(attempt: &Attempt, name: &str) -> PathBuf {
+    attempt.directory().join(format!("artifact-{name}"))
 }
 
 /// The number of a copy: each iteration of a parallel stage has one, otherwise the last one counts.
@@ -83,6 +100,8 @@ impl AttemptThread {
             let content = read(&directory, path).map_err(lacks)?;
             let save = || files.save_artifact(name, copy, &content).map_err(as_io);
             self.wait_for_room(save).map_err(|error| format!("cannot keep the artifact `{name}`: {error}"))?;
+            // Best effort: it is needed only if the other copy is removed.
+            let _ = durable::hand_over(&own_copy(&self.attempt, name), &content);
         }
         crash::point(Point::ArtifactsKept);
         self.wait_for_room(|| durable::mark(&mark)).map_err(|error| error.to_string())

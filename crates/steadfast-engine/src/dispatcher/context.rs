@@ -19,6 +19,9 @@ use crate::attempt::Attempt;
 /// Limits that are farther away are none.
 const FARTHEST: Duration = Duration::from_hours(24 * 300);
 
+/// Files that an agent says it wrote, at most.
+const MOST_TOUCHED: usize = 50;
+
 #[derive(Debug, Serialize)]
 pub(super) struct ContextFile {
     session: String,
@@ -76,6 +79,8 @@ struct BlockEntry {
 #[derive(Debug, Serialize)]
 struct LaneEntry {
     output: Option<PathBuf>,
+    /// The output, and what the agent says it wrote: other lanes and later stages do not see the worktree of the lane.
+    files: Vec<PathBuf>,
     status: String,
     iterations: u32,
     termination_reason: Option<String>,
@@ -175,8 +180,14 @@ impl Dispatcher<'_, '_> {
                 return Vec::new();
             }
         };
-        let named = rows.last().and_then(|row| self.named_output(stage, row.id));
-        rows.iter().filter_map(|row| self.output_file(row.id)).chain(named).collect()
+        let mut files: Vec<PathBuf> = rows.iter().filter_map(|row| self.output_file(row.id)).collect();
+        let last = rows.last().filter(|_| stage.lane.is_some());
+        let touched = last.into_iter().flat_map(|row| row.report.files.iter().take(MOST_TOUCHED));
+        for path in stage.output_path.iter().chain(touched) {
+            let found = rows.last().and_then(|row| self.file_left_by(stage, row.id, path));
+            files.extend(found.filter(|file| !files.contains(file)));
+        }
+        files
     }
 
     fn output_file(&self, id: AttemptId) -> Option<PathBuf> {
@@ -190,13 +201,15 @@ impl Dispatcher<'_, '_> {
         let plan = self.plan.clone();
         let (number, stage) = numbered(&plan.stages, name)?;
         let state = self.run.stage_state(number).cloned().unwrap_or_default();
-        let files = self.output_files(stage, number, !history);
+        let files = self.output_files(stage, number, true);
+        let history = if history { self.output_files(stage, number, false) } else { Vec::new() };
         Some(LaneEntry {
-            output: files.last().cloned(),
+            output: files.first().cloned(),
+            files,
             status: state.status.to_string(),
             iterations: state.iterations,
             termination_reason: state.reason,
-            history: if history { files } else { Vec::new() },
+            history,
         })
     }
 
@@ -225,7 +238,7 @@ fn from_parallel(template: &str, blocks: &[BlockEntry]) -> Value {
     }
     let mut files: BTreeMap<&str, Vec<&PathBuf>> = BTreeMap::new();
     for (provider, lane) in blocks.iter().flat_map(|block| &block.providers) {
-        let of_lane = if lane.history.is_empty() { lane.output.as_slice() } else { lane.history.as_slice() };
+        let of_lane = if lane.history.is_empty() { &lane.files } else { &lane.history };
         files.entry(provider).or_default().extend(of_lane);
     }
     if files.is_empty() { json!([]) } else { json!(files) }
@@ -239,6 +252,7 @@ mod tests {
     fn lanes_are_listed_in_the_form_that_the_prompt_reads() {
         let lane = |file: &str| LaneEntry {
             output: Some(file.into()),
+            files: vec![file.into()],
             status: "completed".into(),
             iterations: 1,
             termination_reason: None,

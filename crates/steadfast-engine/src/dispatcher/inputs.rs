@@ -84,7 +84,9 @@ impl Dispatcher<'_, '_> {
             // Report the branch even when its agent printed nothing.
             let missing = KeptOutput { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 };
             let missing = || earlier.parallel.then(|| missing.clone());
-            let named = rows.last().and_then(|row| self.named_output(earlier, row.id)).and_then(KeptOutput::read);
+            let path = earlier.output_path.as_deref();
+            let named = rows.last().zip(path).and_then(|(row, path)| self.file_left_by(earlier, row.id, path));
+            let named = named.and_then(KeptOutput::read);
             let named = named.map(|output| (format!("{} {}", earlier.name, output.file.display()), output));
             let outputs = rows
                 .iter()
@@ -112,9 +114,8 @@ impl Dispatcher<'_, '_> {
         self.observers.output(&self.plan, &self.run, id).or_else(own)
     }
 
-    /// The file that a stage names for its output, if an iteration left it.
-    pub(super) fn named_output(&self, stage: &StagePlan, id: AttemptId) -> Option<PathBuf> {
-        let path = stage.output_path.as_ref()?;
+    /// A file in the directory where an iteration worked, if it is there.
+    pub(super) fn file_left_by(&self, stage: &StagePlan, id: AttemptId, path: &str) -> Option<PathBuf> {
         let directory = self.workplace(stage, id).inside().ok()?;
         let file = fs_err::canonicalize(directory.join(path)).ok().filter(|file| file.is_file())?;
         // A link of the agent's must not lead elsewhere.

@@ -60,7 +60,8 @@ impl Placeholders {
 
     /// The prompt of the agent that resolves conflicts.
     fn fill(&self, prompt: &str, branch: &str, files: &[String]) -> String {
-        let mut lines: Vec<String> = files.iter().take(MOST_FILES).map(|file| text::headline(file, 300)).collect();
+        let mut lines: Vec<String> =
+            files.iter().take(MOST_FILES).map(|file| text::cut(&text::one_line(file), 300)).collect();
         if files.len() > MOST_FILES {
             lines.push(format!("and {} more", files.len() - MOST_FILES));
         }

@@ -220,7 +220,7 @@ fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str
     let prompt = with_inputs_appended(&stage.prompt, plan.has_inputs(number, given));
     let rendered = template::render(&prompt, &variables);
     let mut prompt = rendered.text;
-    if !matches!(stage.agent.kind, AgentKind::Command(_)) {
+    if !matches!(stage.agent_of(iteration).kind, AgentKind::Command(_)) {
         let promises: Vec<String> = stage.completion.promises().map(str::to_owned).collect();
         let file = (!agent::says_result(&stage.prompt)).then_some(RESULT);
         agent::add_result(&mut prompt, file, stage.completion.needs_vote(), &promises)?;

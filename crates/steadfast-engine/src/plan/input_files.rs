@@ -3,11 +3,29 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::inputs;
+use super::keys::{LocatedText, Value};
+use super::rules::is_inside_project;
+
 /// More files are refused.
 const MOST_FILES: usize = 500;
 /// How deep directories are searched, and how many entries are looked at.
 const MAX_DEPTH: usize = 12;
 const MOST_ENTRIES: usize = 50_000;
+
+/// Files, directories and patterns in the project.
+pub(super) fn input_patterns(value: &Value<'_>) -> Option<Vec<LocatedText>> {
+    let mut patterns = inputs::names(value)?;
+    patterns.retain(|(pattern, at)| {
+        let is_inside = is_inside_project(pattern);
+        if !is_inside {
+            let fix = format!("name a file in the project, or give it when you run it: `--input {pattern}`");
+            at.error(format!("the input `{pattern}` is outside of the project"), fix);
+        }
+        is_inside
+    });
+    Some(patterns)
+}
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InputError {

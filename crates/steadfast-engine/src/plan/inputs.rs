@@ -7,8 +7,9 @@ use steadfast_model::run::template::{self, Variables};
 
 use super::blocks::{ParallelDef, parallel_inputs};
 use super::fault::{Location, did_you_mean};
-use super::keys::{Commands, LocatedText, Setting, Value, keys, located_text, text, truth};
+use super::keys::{LocatedText, Setting, Value, keys, located_text, text, truth};
 use super::links::Reach;
+use super::named::Commands;
 use super::stage::StagePrompt;
 
 /// The variables of a stage that merges.
@@ -138,8 +139,11 @@ impl Scope<'_> {
             };
             return at.error(format!("there is no artifact `{artifact}`"), fix);
         };
-        let Some(reach) = self.reach else { return };
-        if *made_by != reach.own && !reach.before.contains(made_by) {
+        let Some(reach) = self.reach.filter(|reach| *made_by != reach.own) else {
+            let what = format!("the artifact `{artifact}` is made by this stage: there is no copy of it yet");
+            return at.error(what, "write its path instead");
+        };
+        if !reach.before.contains(made_by) {
             let (maker, own) = (reach.name(*made_by), reach.name(reach.own));
             let what = format!("`{artifact}` is made by the stage `{maker}`, which `{own}` does not need");
             at.error(what, format!("add `{maker}` to `needs`"));

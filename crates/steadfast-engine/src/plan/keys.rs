@@ -1,8 +1,6 @@
 //! Keys of definitions as tables. `keys!` lists the keys of one mapping, each with its type and its reader; a reader turns
 //! one value into that type, or reports a fault with a fix. To add a key, add a line to its table.
 
-use std::collections::BTreeMap;
-
 use steadfast_model::clock::{self, Millis};
 
 use super::fault::{Location, did_you_mean};
@@ -146,6 +144,18 @@ pub(super) struct Keys<'a> {
     known: Vec<&'static str>,
 }
 
+#[cfg(test)]
+impl Keys<'_> {
+    /// A mapping without entries, to see which keys a table asks for.
+    pub(super) fn empty() -> Self {
+        Self { at: super::fault::Faults::default().file(""), entries: &[], known: Vec::new() }
+    }
+
+    pub(super) fn known(&self) -> &[&'static str] {
+        &self.known
+    }
+}
+
 impl<'a> Keys<'a> {
     /// The value of the first entry with one of these names.
     pub(super) fn take(&mut self, names: &[&'static str]) -> Option<Value<'a>> {
@@ -203,7 +213,7 @@ impl<'a> Value<'a> {
         matches!(self.node.value, Yaml::Null | Yaml::Bool(false))
     }
 
-    fn wrong<T>(&self, expected: &str, fix: &str) -> Option<T> {
+    pub(super) fn wrong<T>(&self, expected: &str, fix: &str) -> Option<T> {
         self.at.refuse(format!("`{}` has to be {expected}", self.key), fix)
     }
 
@@ -243,42 +253,6 @@ pub(super) fn texts(value: &Value<'_>) -> Option<Vec<String>> {
         Yaml::List(_) => Some(value.elements().filter_map(|element| text(&element)).collect()),
         _ => text(value).map(|text| vec![text]),
     }
-}
-
-/// Commands of the user's by name. A stage adds to those that its loop type and its pipeline name.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Commands(pub(super) BTreeMap<String, String>);
-
-impl Slot<Self> for Commands {
-    fn fill(value: Option<Value<'_>>, read: impl FnOnce(&Value<'_>) -> Option<Self>) -> Self {
-        value.and_then(|value| read(&value)).unwrap_or_default()
-    }
-}
-
-impl Inherit for Commands {
-    fn or(mut self, other: Self) -> Self {
-        for (name, command) in other.0 {
-            self.0.entry(name).or_insert(command);
-        }
-        self
-    }
-}
-
-pub(super) fn commands(value: &Value<'_>) -> Option<Commands> {
-    let Yaml::Map(entries) = &value.node.value else {
-        let fix = "write `commands: {test: \"make test\"}`";
-        return if value.is_off() { None } else { value.wrong("names with commands", fix) };
-    };
-    let mut commands = BTreeMap::new();
-    for entry in entries.iter().take(MAX_TEXTS) {
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        let argument = Value::of_entry(entry, &value.at);
-        if entry.key.len() > 64 || !entry.key.bytes().all(is_name) {
-            argument.at.error("a command has a strange name", "use letters, digits, `_`, `-` and `.`");
-        }
-        commands.extend(text(&argument).map(|command| (entry.key.clone(), command)));
-    }
-    Some(Commands(commands))
 }
 
 pub(super) type LocatedText = (String, Location);

@@ -3,10 +3,23 @@
 
 use steadfast_model::run::Then;
 
-use super::blocks::{BlockKeys, KnownBlock, Provider};
+use super::blocks::{self, BlockKeys, KnownBlock, Provider};
 use super::fault::Location;
-use super::keys::{Inherit as _, LocatedText};
+use super::keys::{Inherit as _, LocatedText, Value};
 use super::pipeline::{PipelineStage, StageKeys, StageReader};
+
+#[derive(Debug, Clone)]
+pub(super) enum Node {
+    Stage(Box<StageKeys>),
+    Block(Box<BlockKeys>),
+}
+
+pub(super) fn node(value: &Value<'_>) -> Option<Node> {
+    if blocks::is_block(value) {
+        return value.table("a parallel block").map(|block| Node::Block(Box::new(block)));
+    }
+    value.table("a stage").map(|stage| Node::Stage(Box::new(stage)))
+}
 
 /// What the next node comes after.
 #[derive(Debug, Default)]
@@ -24,7 +37,14 @@ struct Lane<'a> {
 }
 
 impl StageReader<'_> {
-    pub(super) fn read_stage(&mut self, mut keys: StageKeys, at: Location) {
+    pub(super) fn read_node(&mut self, node: Node, at: Location) {
+        match node {
+            Node::Stage(keys) => self.read_stage(*keys, at),
+            Node::Block(keys) => self.read_block(*keys, &at),
+        }
+    }
+
+    fn read_stage(&mut self, mut keys: StageKeys, at: Location) {
         if self.last.is_block {
             wait_for(&mut keys, &self.last.ends, &at);
         }
@@ -32,7 +52,7 @@ impl StageReader<'_> {
         self.last = LastNode { is_block: false, ends };
     }
 
-    pub(super) fn read_block(&mut self, keys: BlockKeys, at: &Location) {
+    fn read_block(&mut self, keys: BlockKeys, at: &Location) {
         let Some(name) = self.name(keys.name, None, at) else { return };
         let Some(parts) = keys.parts else { return };
         let (Some(providers), Some(stages)) = (parts.providers, parts.stages) else {

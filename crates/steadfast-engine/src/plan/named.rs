@@ -1,5 +1,5 @@
-//! Keys that map names to values: `env` (variables of the agents), `matrix` (one iteration for each combination) and
-//! `artifacts` (files that a stage leaves).
+//! Keys that map names to values: `env` (variables of the agents), `matrix` (one iteration for each combination),
+//! `artifacts` (files that a stage leaves) and `commands` (which agents can look up).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use steadfast_model::run::EnvVariable;
 use steadfast_model::run::name::RunName;
 
 use super::fault::Location;
-use super::keys::{Value, text, texts};
+use super::keys::{Inherit, Slot, Value, text, texts};
 use super::rules::is_inside_project;
 use super::yaml::Yaml;
 
@@ -20,24 +20,57 @@ pub(super) type Cell = BTreeMap<String, String>;
 /// Artifacts in the order of the file: name, path, place.
 pub(super) type Artifacts = Vec<(String, String, Location)>;
 
+/// Commands of the user's by name. A stage adds to those that its loop type and its pipeline name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Commands(pub(super) BTreeMap<String, String>);
+
+impl Slot<Self> for Commands {
+    fn fill(value: Option<Value<'_>>, read: impl FnOnce(&Value<'_>) -> Option<Self>) -> Self {
+        value.and_then(|value| read(&value)).unwrap_or_default()
+    }
+}
+
+impl Inherit for Commands {
+    fn or(mut self, other: Self) -> Self {
+        for (name, command) in other.0 {
+            self.0.entry(name).or_insert(command);
+        }
+        self
+    }
+}
+
+pub(super) fn commands(value: &Value<'_>) -> Option<Commands> {
+    let Yaml::Map(entries) = &value.node.value else {
+        let fix = "write `commands: {test: \"make test\"}`";
+        return if value.is_off() { None } else { value.wrong("names with commands", fix) };
+    };
+    let mut commands = BTreeMap::new();
+    for entry in entries.iter().take(MAX_NAMES) {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        let argument = Value::of_entry(entry, &value.at);
+        if entry.key.len() > 64 || !entry.key.bytes().all(is_name) {
+            argument.at.error("a command has a strange name", "use letters, digits, `_`, `-` and `.`");
+        }
+        commands.extend(text(&argument).map(|command| (entry.key.clone(), command)));
+    }
+    Some(Commands(commands))
+}
+
 /// Names of variables, or `NEW: $OLD`. Values never stand in a definition, because secrets would.
 pub(super) fn env(value: &Value<'_>) -> Option<Vec<EnvVariable>> {
     if value.is_off() {
         return None;
     }
-    let variables: Vec<EnvVariable> = match &value.node.value {
-        Yaml::Map(entries) => {
-            let entries = entries.iter().map(|entry| Value::of_entry(entry, &value.at));
-            entries.filter_map(|entry| renamed(&entry)).collect()
-        }
-        _ => {
-            let named = value.elements().filter_map(|element| {
-                let name = text(&element)?;
-                let name = checked(name.trim(), &element.at)?;
-                Some(EnvVariable { from: name.clone(), name })
-            });
-            named.collect()
-        }
+    let variables: Vec<EnvVariable> = if let Yaml::Map(entries) = &value.node.value {
+        let entries = entries.iter().map(|entry| Value::of_entry(entry, &value.at));
+        entries.filter_map(|entry| renamed(&entry)).collect()
+    } else {
+        let named = value.elements().filter_map(|element| {
+            let name = text(&element)?;
+            let name = checked(name.trim(), &element.at)?;
+            Some(EnvVariable { from: name.clone(), name })
+        });
+        named.collect()
     };
     let is_empty = match &value.node.value {
         Yaml::Map(entries) => entries.is_empty(),

@@ -10,18 +10,17 @@ use steadfast_model::run::name::RunName;
 use steadfast_model::run::{AgentKind, ParallelInput, RunKind, StagePlan};
 
 use super::agents::AgentDef;
-use super::blocks::{self, BlockKeys, KnownBlock};
+use super::blocks::KnownBlock;
 use super::catalogue::{Catalogue, DefinitionSource};
 use super::fault::{Faults, Location, did_you_mean};
-use super::inputs::{self, Inputs, inputs};
-use super::keys::{
-    Commands, Inherit as _, LocatedText, Setting, Value, commands, duration, keys, located_text, text, timeout,
-};
-use super::lanes::LastNode;
+use super::input_files::input_patterns;
+use super::inputs::{Inputs, inputs};
+use super::keys::{Inherit as _, LocatedText, Setting, Value, duration, keys, located_text, text, timeout};
+use super::lanes::{LastNode, Node, node};
 use super::links;
+use super::named::{Commands, commands};
 use super::order::{self, OrderDef};
 use super::planning::{LimitsDef, StageContext, limits, plan_stage};
-use super::rules::is_inside_project;
 use super::stage::{self, LoopDef, StageDef, StagePrompt};
 use super::used::{UsedDefinition, UsedLoop, commands_of_definitions};
 use super::yaml::{self, Yaml};
@@ -72,35 +71,8 @@ pub(super) struct StageList {
     nodes: Vec<(Node, Location)>,
 }
 
-#[derive(Debug, Clone)]
-enum Node {
-    Stage(Box<StageKeys>),
-    Block(Box<BlockKeys>),
-}
-
-fn node(value: &Value<'_>) -> Option<Node> {
-    if blocks::is_block(value) {
-        return value.table("a parallel block").map(|block| Node::Block(Box::new(block)));
-    }
-    value.table("a stage").map(|stage| Node::Stage(Box::new(stage)))
-}
-
 fn defaults(value: &Value<'_>) -> Option<Defaults> {
     value.table("`defaults`")
-}
-
-/// Files, directories and patterns in the project.
-fn input_patterns(value: &Value<'_>) -> Option<Vec<LocatedText>> {
-    let mut patterns = inputs::names(value)?;
-    patterns.retain(|(pattern, at)| {
-        let is_inside = is_inside_project(pattern);
-        if !is_inside {
-            let fix = format!("name a file in the project, or give it when you run it: `--input {pattern}`");
-            at.error(format!("the input `{pattern}` is outside of the project"), fix);
-        }
-        is_inside
-    });
-    Some(patterns)
 }
 
 fn nested_pipeline(value: &Value<'_>) -> Option<()> {
@@ -183,10 +155,7 @@ pub(super) fn read(source: &DefinitionSource, catalogue: &Catalogue, faults: &Fa
         last: LastNode::default(),
     };
     for (node, at) in list.nodes {
-        match node {
-            Node::Stage(keys) => reader.read_stage(*keys, at),
-            Node::Block(keys) => reader.read_block(*keys, &at),
-        }
+        reader.read_node(node, at);
     }
     let stages = reader.stages;
     if stages.len() > MAX_STAGES {

@@ -8,10 +8,10 @@ use super::agents::{AgentDef, agent, agents};
 use super::catalogue::DefinitionSource;
 use super::fault::{Faults, Location};
 use super::keys::{
-    Commands, Inherit as _, LocatedText, Setting, Value, commands, count, count_or_zero, duration, keys, located_text,
-    text, texts, timeout, truth,
+    Inherit as _, LocatedText, Setting, Value, count, count_or_zero, duration, keys, located_text, text, texts,
+    timeout, truth,
 };
-use super::named::{Artifacts, Cell, artifacts, env, matrix};
+use super::named::{Artifacts, Cell, Commands, artifacts, commands, env, matrix};
 use super::order::retries;
 use super::planning::{LimitsDef, limits};
 use super::rules::{Arguments, RuleDef, rule_def};

@@ -10,6 +10,7 @@ use steadfast_model::host::Host;
 
 mod blocks;
 mod built_in;
+mod documented;
 mod faults;
 mod language;
 mod places;

@@ -84,7 +84,7 @@ impl Condition {
             Self::Exists(path) => Ok(exists(path)),
             Self::Not(inner) => inner.test(fact, exists).map(|holds| !holds),
             Self::Compare(left, comparison, right) => match (left.value(fact), right.value(fact)) {
-                (Some(left), Some(right)) => comparison.holds(left, right).map_err(|what| format!("{self}: {what}")),
+                (Some(left), Some(right)) => comparison.holds(&left, &right).map_err(|what| format!("{self}: {what}")),
                 _ => Ok(*comparison == Comparison::NotEqual),
             },
             Self::All(parts) => {
@@ -166,10 +166,10 @@ impl Comparison {
         matches!(self, Self::Less | Self::AtMost | Self::More | Self::AtLeast)
     }
 
-    fn holds(self, left: FactValue, right: FactValue) -> Result<bool, String> {
+    fn holds(self, left: &FactValue, right: &FactValue) -> Result<bool, String> {
         use FactValue::{Number, Text};
         let number = |text: &str| text.trim().parse::<i64>().ok();
-        let numbers = match (&left, &right) {
+        let numbers = match (left, right) {
             (Number(left), Number(right)) => Some((*left, *right)),
             (Number(left), Text(right)) => number(right).map(|right| (*left, right)),
             (Text(left), Number(right)) => number(left).map(|left| (left, *right)),

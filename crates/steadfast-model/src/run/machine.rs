@@ -82,26 +82,26 @@ fn unknown_spend(limits: &Limits, run: &Run) -> Option<RunReason> {
 
 /// The limit of its own that a stage has reached.
 fn stage_limit_reached(plan: &Plan, run: &Run, stage: u32, now: Millis) -> Option<RunReason> {
-    let (limits, state) = (&plan.stage(stage)?.limits, run.stage_state(stage)?);
+    let (limits, current) = (&plan.stage(stage)?.limits, run.stage_state(stage)?);
     let used = Used {
-        tokens: state.tokens,
-        cost_micros: state.cost_micros,
-        time_ms: stage_open_for(state, now),
+        tokens: current.tokens,
+        cost_micros: current.cost_micros,
+        time_ms: stage_open_for(current, now),
         now_ms: now,
         ..Used::default()
     };
     limits.reached(&used).map(RunReason::from).or_else(|| unknown_spend(limits, run))
 }
 
-fn stage_open_for(state: &StageState, now: Millis) -> Millis {
-    let since = state.started_at_ms.unwrap_or(now);
-    now.saturating_sub(since).saturating_sub(state.closed_ms).max(0)
+fn stage_open_for(current: &StageState, now: Millis) -> Millis {
+    let since = current.started_at_ms.unwrap_or(now);
+    now.saturating_sub(since).saturating_sub(current.closed_ms).max(0)
 }
 
 /// The time that an attempt of a stage may take: until a limit of the run or of its stage. `None` without such a limit.
 pub fn attempt_time_left(plan: &Plan, run: &Run, stage: u32, now: Millis) -> Option<Millis> {
     let hours = plan.stage(stage).and_then(|stage| stage.limits.get(Axis::Hours));
-    let of_stage = hours.zip(run.stage_state(stage)).map(|(most, state)| most - stage_open_for(state, now));
+    let of_stage = hours.zip(run.stage_state(stage)).map(|(most, current)| most - stage_open_for(current, now));
     of_stage.map(|left| left.max(0)).into_iter().chain(time_left(plan, run, now)).min()
 }
 
@@ -148,7 +148,7 @@ impl Run {
     /// The maximum of a stage: the plan's, unless the run was reopened with another one.
     pub fn max_iterations(&self, plan: &Plan, stage: u32) -> u32 {
         let planned = || plan.stage(stage).map_or(0, |plan| plan.runs);
-        self.stage_state(stage).and_then(|state| state.max).unwrap_or_else(planned)
+        self.stage_state(stage).and_then(|current| current.max).unwrap_or_else(planned)
     }
 }
 

@@ -145,6 +145,7 @@ fn lists_show_the_current_stage() {
         completed_at_ms: None,
         cost_unknown: false,
         tokens_unknown: false,
+        is_asking: false,
     };
     assert_eq!(line(&engine, RunFilter::default()), std::slice::from_ref(&expected));
     for (filter, count) in [
@@ -260,7 +261,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         plateau: Some(false),
         decision: Some(AgentDecision::Continue),
         summary: Some("did it".into()),
-        reasoning: Some("all good".into()),
+        reasoning: Some(format!("{}…", "x".repeat(7_999))),
         fields: vec![("risk".into(), "low".into())],
         report: IterationReport {
             files: vec!["a.rs".into()],

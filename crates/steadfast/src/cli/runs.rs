@@ -185,6 +185,9 @@ Example: steadfast loop import, then steadfast loop resume NAME"
         /// Show what would be imported
         #[arg(long)]
         dry_run: bool,
+        /// Trust the definitions that the imported runs continue with, until they change
+        #[arg(long, conflicts_with = "dry_run")]
+        trust: bool,
     },
 }
 

@@ -122,7 +122,7 @@ impl RunContext {
     }
 
     fn publish_end(&self, row: &RunRow) -> Result<(), CliError> {
-        unpublished::publish(&self.paths, row, self.now)
+        unpublished::publish(&self.paths, row, self.now, &output::note)
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {
@@ -187,7 +187,7 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
         RunVerb::Kill { name } => control::kill(context, name),
         RunVerb::Resume(arguments) => control::resume(context, arguments),
         RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
-        RunVerb::Import { dry_run } => importing::import(context, *dry_run),
+        RunVerb::Import { dry_run, trust } => importing::import(context, *dry_run, *trust),
     }
 }
 

@@ -74,9 +74,9 @@ fn a_claim_that_cannot_be_right_is_unknown() {
 #[test]
 fn tokens_of_a_priced_model_have_a_cost() {
     let world = world();
-    let claim = r#"{"input_tokens":1000000,"output_tokens":0,"model":"claude-opus-4-5"}"#;
+    let claim = r#"{"input_tokens":1100000,"output_tokens":0,"model":"claude-opus-4-5"}"#;
     world.loop_run(&["open", "priced"], &reports(claim), &["--max", "1"]);
-    assert_eq!(everywhere(&world, "priced"), vec![json!([1_000_000, 5.0]); 6]);
+    assert_eq!(everywhere(&world, "priced"), vec![json!([1_100_000, 5.5]); 6]);
     // Two clients whose output the script passes on.
     let event =
         r#"{"type":"result","result":"done","total_cost_usd":0.25,"usage":{"input_tokens":7,"output_tokens":3}}"#;

@@ -25,6 +25,7 @@ fn script(world: &World) -> String {
         "cat > /dev/null; export GIT_AUTHOR_NAME=T GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=T GIT_COMMITTER_EMAIL=t@e
         if [ -e {go} ]; then echo $STEADFAST_STAGE $STEADFAST_ITERATION >> {log}; else echo began >> {began}; sleep 60; fi
         [ $STEADFAST_STAGE = plan ] && echo 'the plan' > .claude/pipeline-runs/r/stage-1-plan/output.md
+        [ $STEADFAST_STAGE = plan ] && echo 'the map' > map.md
         [ $STEADFAST_STAGE = plan ] || case $STEADFAST_ITERATION in\n{cases}\nesac
         # The engine looks at its files meanwhile.
         sleep 0.8; echo said",
@@ -45,8 +46,8 @@ fn with_old_state(kind: &str, start: &[&str]) -> (World, String) {
     let world = World::new();
     world.repository();
     world.loop_type("turn", "completion: fixed-n");
-    let stages = "defaults: {delay: 0}\nstages:\n  - {name: plan, prompt: go}\n  - {name: many, runs: 8, prompt: go}\n\
-                  \x20 - {name: sum, inputs: [plan], prompt: 'sum of ${INPUTS}'}\n";
+    let stages = "defaults: {delay: 0}\nstages:\n  - {name: plan, prompt: go, artifacts: {map: map.md}}\n  - {name: many, runs: 8, prompt: go}\n\
+                  \x20 - {name: sum, inputs: [plan], prompt: 'sum of ${INPUTS} ${ARTIFACTS.map}'}\n";
     world.write(&world.in_project("p.yaml"), stages);
     world.git(&["add", "p.yaml"]);
     world.git(&["commit", "-qm", "pipeline"]);
@@ -171,6 +172,7 @@ fn no_git_command_ends_or_doubles_a_pipeline_or_loses_its_outputs() {
     assert_eq!(read("stage-1-plan/output.md"), "the plan\n");
     let outputs: Vec<_> = (1..=8).map(|number| read(&format!("stage-2-many/run-{number}.md"))).collect();
     assert_eq!(outputs, vec!["said\n"; 8]);
+    assert_eq!(read("artifacts/map"), "the map\n");
     assert_eq!(read("pipeline.yaml"), std::fs::read_to_string(world.in_project("p.yaml")).unwrap());
 }
 

@@ -94,8 +94,10 @@ fn a_pipeline_with_its_definition_beside_it_is_resumed_at_the_running_stage() {
     }
     write(&world, &format!("{at}/stage-1-plan/progress.md"), "known");
     let before = files(&world);
-    world.run(&["pipeline", "import"]).succeeds();
-    world.run(&["pipeline", "import"]).succeeds();
+    // The first import has no definition that is trusted.
+    for flags in [&[][..], &["--trust"], &[]] {
+        world.run(&[&["pipeline", "import"], flags].concat()).succeeds();
+    }
     assert_eq!(files(&world), before, "an original was changed");
     let status = world.status("pipeline", "ship");
     assert_eq!((&status["status"], &status["stage"]), (&json!("unknown_termination"), &json!(2)));
@@ -144,6 +146,8 @@ fn a_loop_of_the_newest_tool_is_resumed_with_the_stage_of_the_project() {
 
     stage_type(&world, "tidy", "termination: {type: fixed}");
     let told = world.run(&["loop", "import"]);
+    assert!(told.succeeds().stderr.contains("not trusted"), "{told:?}");
+    let told = world.run(&["loop", "import", "--trust"]);
     assert!(told.succeeds().stdout.contains("has its definition now"), "{told:?}");
     assert_eq!(files(&world), before, "an original was changed");
     let status = world.status("loop", "auth");
@@ -182,7 +186,7 @@ fn a_pipeline_of_the_newest_tool_is_resumed_from_its_compiled_plan() {
         write(&world, &file, format!("{stage} {iteration}"));
     }
     let before = files(&world);
-    let told = world.run(&["pipeline", "import", "--json"]).succeeds().json();
+    let told = world.run(&["pipeline", "import", "--trust", "--json"]).succeeds().json();
     assert_eq!((&told["runs"][0]["resumable"], &told["runs"][0]["iterations"]), (&json!(true), &json!(3)), "{told}");
     assert_eq!(files(&world), before, "an original was changed");
     let status = world.status("pipeline", "big");

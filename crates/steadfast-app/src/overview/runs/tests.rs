@@ -65,8 +65,19 @@ fn the_detail_has_the_documented_fields_in_their_order() {
         "project",
         "run_id",
     ];
-    let more =
-        ["limits", "stopping", "waiting_until", "waiting_for", "under_way", "ended_by", "stages", "history", "goal"];
+    let more = [
+        "limits",
+        "stopping",
+        "waiting_until",
+        "waiting_for",
+        "under_way",
+        "ended_by",
+        "stages",
+        "history",
+        "goal",
+        "notes",
+        "approvals",
+    ];
     assert_eq!(keys(&json), [list.as_slice(), more.as_slice()].concat());
     assert_eq!(json["limits"], serde_json::json!({"tokens": null, "usd": 2.5, "hours": 1.5}));
     assert_eq!((&json["iteration"], &json["live"]), (&Value::from(1), &Value::from(true)));

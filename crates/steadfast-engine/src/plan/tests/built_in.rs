@@ -63,6 +63,8 @@ fn a_dry_run_shows_settings_files_and_first_prompts() {
     let expected = "\
 pipeline auth (full)
   limits     $3.00, 5 errors in a row, 3 iterations without progress
+  note       the limit holds only if the agent reports `usage` in its result file; without it the run ends after the \
+first attempt
 
 stage 1: plan
   loop type  -

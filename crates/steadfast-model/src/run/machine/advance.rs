@@ -37,7 +37,7 @@ impl Machine<'_> {
     /// Whether nothing is under way and nothing will begin, which only a plan with a cycle makes possible.
     fn is_stuck(&self) -> bool {
         let waits = |status: StageStatus| status == StageStatus::Pending || status.is_over();
-        self.run.active.is_empty() && self.run.stages.iter().all(|state| waits(state.status))
+        self.run.active.is_empty() && self.run.stages.iter().all(|current| waits(current.status))
     }
 
     /// Starts nothing new. Running attempts and tests may end; waiting attempts are left for a later run.
@@ -82,11 +82,11 @@ impl Machine<'_> {
     fn continue_stage(&mut self, stage: u32, plan: &StagePlan) -> bool {
         let now = self.now;
         let is_idle = !self.is_active(stage);
-        let Some(state) = self.state_mut(stage) else { return false };
-        if is_idle && state.delay_until_ms.is_some_and(|until| until > now) {
+        let Some(current) = self.state_mut(stage) else { return false };
+        if is_idle && current.delay_until_ms.is_some_and(|until| until > now) {
             return false;
         }
-        state.delay_until_ms = None;
+        current.delay_until_ms = None;
         if self.decide_undecided(stage) {
             return true;
         }
@@ -118,8 +118,8 @@ impl Machine<'_> {
     }
 
     fn most_at_once_in(&self, stage: u32, plan: &StagePlan) -> u32 {
-        let state = self.run.stage_state(stage);
-        let (tokens, cost_micros) = state.map_or((0, 0), |state| (state.tokens, state.cost_micros));
+        let current = self.run.stage_state(stage);
+        let (tokens, cost_micros) = current.map_or((0, 0), |current| (current.tokens, current.cost_micros));
         let used = Used { tokens, cost_micros, ..Used::default() };
         room::agents_at_once(&plan.limits, &used, self.dearest(), self.most_at_once())
     }
@@ -148,7 +148,7 @@ impl Machine<'_> {
     /// Tests the rules of attempts that succeeded while the run was being stopped. Returns whether one of them needed no
     /// test and was committed.
     fn decide_undecided(&mut self, stage: u32) -> bool {
-        let undecided = self.state_mut(stage).map(|state| std::mem::take(&mut state.undecided)).unwrap_or_default();
+        let undecided = self.state_mut(stage).map(|current| std::mem::take(&mut current.undecided)).unwrap_or_default();
         let mut committed = false;
         for Undecided { id, success } in undecided {
             let checks = self.checks_after(stage, &success);

@@ -39,9 +39,9 @@ impl Machine<'_> {
         run.cost_unknown_now |= usage.cost_unknown;
         run.tokens_unknown |= usage.tokens_unknown;
         run.tokens_unknown_now |= usage.tokens_unknown;
-        if let Some(state) = self.state_mut(stage) {
-            state.tokens = state.tokens.saturating_add(tokens);
-            state.cost_micros = state.cost_micros.saturating_add(cost_micros);
+        if let Some(current) = self.state_mut(stage) {
+            current.tokens = current.tokens.saturating_add(tokens);
+            current.cost_micros = current.cost_micros.saturating_add(cost_micros);
         }
     }
 
@@ -151,9 +151,9 @@ impl Machine<'_> {
             return;
         }
         self.run.active.retain(|attempt| attempt.id != id);
-        let Some(state) = self.state_mut(id.stage) else { return };
-        state.given_up = state.given_up.saturating_add(1);
-        state.reason = Some(reason.with_detail(message));
+        let Some(current) = self.state_mut(id.stage) else { return };
+        current.given_up = current.given_up.saturating_add(1);
+        current.reason = Some(reason.with_detail(message));
     }
 
     /// Ends the attempt without a commit. Resuming the run starts the iteration's next attempt.

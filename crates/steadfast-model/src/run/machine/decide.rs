@@ -22,12 +22,12 @@ impl Machine<'_> {
 
     /// What the state alone shows: votes, but no promises.
     fn known_so_far<'f>(&self, stage: u32, facts: Option<&'f [Checked]>) -> Known<'f> {
-        let state = self.run.stage_state(stage);
+        let current = self.run.stage_state(stage);
         Known {
-            iterations: state.map_or(0, |state| state.iterations),
+            iterations: current.map_or(0, |current| current.iterations),
             max: self.run.max_iterations(self.plan, stage),
             items: self.plan.stage(stage).map_or(0, |plan| plan.items.len()),
-            agreeing: Some(state.map_or(0, |state| state.agreeing)),
+            agreeing: Some(current.map_or(0, |current| current.agreeing)),
             promises: &[],
             facts,
         }
@@ -123,19 +123,19 @@ impl Machine<'_> {
     }
 
     fn iterations(&self, stage: u32) -> u32 {
-        self.run.stage_state(stage).map_or(0, |state| state.iterations)
+        self.run.stage_state(stage).map_or(0, |current| current.iterations)
     }
 
     /// Another iteration follows after the delay, unless the last ones changed nothing.
     fn go_on(&mut self, stage: u32, plan: &StagePlan) {
-        let idle = self.run.stage_state(stage).map_or(0, |state| state.idle);
+        let idle = self.run.stage_state(stage).map_or(0, |current| current.idle);
         let (most_idle, now) = (self.plan.limits.idle, self.now);
         if most_idle > 0 && idle >= most_idle && !plan.completion.only_counts() {
             self.fail_stage(stage, RunReason::NoProgress, "");
         } else if plan.delay_ms > 0
-            && let Some(state) = self.state_mut(stage)
+            && let Some(current) = self.state_mut(stage)
         {
-            state.delay_until_ms = Some(now.saturating_add(plan.delay_ms));
+            current.delay_until_ms = Some(now.saturating_add(plan.delay_ms));
         }
     }
 
@@ -164,13 +164,13 @@ impl Machine<'_> {
 
     /// A parallel stage is over when no iteration is left. It failed only if none of them succeeded.
     fn end_if_all_done(&mut self, stage: u32, plan: &StagePlan) -> bool {
-        let Some(state) = self.run.stage_state(stage) else { return false };
-        let (done, given_up) = (state.iterations, state.given_up);
+        let Some(current) = self.run.stage_state(stage) else { return false };
+        let (done, given_up) = (current.iterations, current.given_up);
         if done.saturating_add(given_up) < self.width(stage, plan) || self.is_active(stage) {
             return false;
         }
         if done == 0 && given_up > 0 {
-            let reason = state.reason.clone().unwrap_or_else(|| RunReason::Errors.into());
+            let reason = current.reason.clone().unwrap_or_else(|| RunReason::Errors.into());
             self.end_stage(stage, StageStatus::Failed, reason);
         } else {
             let rule = if plan.completion == Rule::AllItems { Rule::AllItems } else { Rule::FixedN };

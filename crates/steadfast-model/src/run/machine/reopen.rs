@@ -53,8 +53,8 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     for stage in reopened {
         machine.reopen_stage(stage, closed_ms);
     }
-    if let Some(state) = machine.state_mut(focus) {
-        state.max = max.or(state.max);
+    if let Some(current) = machine.state_mut(focus) {
+        current.max = max.or(current.max);
     }
     // The next engine checks the cap again.
     machine.run.capped = false;
@@ -82,16 +82,16 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
 pub fn stages_left(run: &Run) -> Vec<u32> {
     let reopened = stages_to_reopen(run);
     let stages = (1..).zip(&run.stages);
-    let left = stages.filter(|(number, state)| !state.status.is_over() || reopened.contains(number));
+    let left = stages.filter(|(number, current)| !current.status.is_over() || reopened.contains(number));
     left.map(|(number, _)| number).collect()
 }
 
 /// The stages that the end of the run cut off. A run of an earlier version has only its current stage.
 fn stages_to_reopen(run: &Run) -> Vec<u32> {
     let stages = (1..).zip(&run.stages);
-    let cut_off = stages.filter(|(number, state)| state.cut_off || run.ended_by == Some(*number));
+    let cut_off = stages.filter(|(number, current)| current.cut_off || run.ended_by == Some(*number));
     let cut_off: Vec<u32> = cut_off.map(|(number, _)| number).collect();
-    let has_begun = run.stages.iter().any(|state| state.status == StageStatus::Running);
+    let has_begun = run.stages.iter().any(|current| current.status == StageStatus::Running);
     if cut_off.is_empty() && !has_begun { vec![run.stage] } else { cut_off }
 }
 
@@ -102,13 +102,13 @@ fn check_maximum(
     max: Option<u32>,
     has_reached_maximum: bool,
 ) -> Result<(), ReopenError> {
-    let Some(state) = run.stage_state(stage) else { return Ok(()) };
+    let Some(current) = run.stage_state(stage) else { return Ok(()) };
     let planned = run.max_iterations(plan, stage);
     let wanted = max.unwrap_or(planned);
     let is_parallel = plan.stage(stage).is_some_and(|stage| stage.parallel);
-    let is_too_small = max.is_some() && (wanted <= state.iterations || (is_parallel && wanted < planned));
-    if is_too_small || (has_reached_maximum && wanted <= state.iterations) {
-        return Err(ReopenError::NotEnough { iterations: state.iterations, max: wanted });
+    let is_too_small = max.is_some() && (wanted <= current.iterations || (is_parallel && wanted < planned));
+    if is_too_small || (has_reached_maximum && wanted <= current.iterations) {
+        return Err(ReopenError::NotEnough { iterations: current.iterations, max: wanted });
     }
     Ok(())
 }
@@ -116,18 +116,18 @@ fn check_maximum(
 impl Machine<'_> {
     /// Continues a stage. One that had not begun is opened again from its condition on.
     fn reopen_stage(&mut self, stage: u32, closed_ms: Millis) {
-        let Some(state) = self.state_mut(stage) else { return };
-        state.idle = 0;
-        state.cut_off = false;
-        state.answer = None;
-        if state.status == StageStatus::Pending {
+        let Some(current) = self.state_mut(stage) else { return };
+        current.idle = 0;
+        current.cut_off = false;
+        current.answer = None;
+        if current.status == StageStatus::Pending {
             return;
         }
-        let has_begun = state.started_at_ms.is_some();
-        state.status = if has_begun { StageStatus::Running } else { StageStatus::Pending };
-        state.closed_ms = state.closed_ms.saturating_add(if has_begun { closed_ms } else { 0 });
-        state.completed_at_ms = None;
-        state.reason = None;
+        let has_begun = current.started_at_ms.is_some();
+        current.status = if has_begun { StageStatus::Running } else { StageStatus::Pending };
+        current.closed_ms = current.closed_ms.saturating_add(if has_begun { closed_ms } else { 0 });
+        current.completed_at_ms = None;
+        current.reason = None;
     }
 }
 

@@ -22,7 +22,7 @@ impl Machine<'_> {
     /// Opens every stage whose needs are over. Returns whether one began or was skipped.
     pub(super) fn open_stages(&mut self) {
         for stage in stages_in(&self.run, StageStatus::Pending) {
-            let is_over = |need: &u32| self.run.stage_state(*need).is_none_or(|state| state.status.is_over());
+            let is_over = |need: &u32| self.run.stage_state(*need).is_none_or(|current| current.status.is_over());
             if !self.plan.needs_of(stage).iter().all(is_over) {
                 continue;
             }
@@ -61,8 +61,8 @@ impl Machine<'_> {
             return;
         }
         let said = note.clone().unwrap_or_default();
-        if let Some(state) = self.state_mut(stage) {
-            state.answer = note;
+        if let Some(current) = self.state_mut(stage) {
+            current.answer = note;
         }
         if approved {
             self.begin_stage(stage);
@@ -74,20 +74,20 @@ impl Machine<'_> {
 
     fn begin_stage(&mut self, stage: u32) {
         let now = self.now;
-        if let Some(state) = self.state_mut(stage) {
-            state.status = StageStatus::Running;
-            state.started_at_ms.get_or_insert(now);
+        if let Some(current) = self.state_mut(stage) {
+            current.status = StageStatus::Running;
+            current.started_at_ms.get_or_insert(now);
             self.records.push(Record::StageStarted { stage });
         }
     }
 
     fn is_in(&self, stage: u32, status: StageStatus) -> bool {
-        self.run.stage_state(stage).is_some_and(|state| state.status == status)
+        self.run.stage_state(stage).is_some_and(|current| current.status == status)
     }
 
     pub(super) fn set_status(&mut self, stage: u32, status: StageStatus) {
-        if let Some(state) = self.state_mut(stage) {
-            state.status = status;
+        if let Some(current) = self.state_mut(stage) {
+            current.status = status;
         }
     }
 
@@ -133,15 +133,15 @@ impl Machine<'_> {
     /// Closes a stage that ends with the run; resuming continues it.
     pub(super) fn cut_off(&mut self, stage: u32, status: StageStatus, reason: String) {
         self.close_stage(stage, status, reason);
-        if let Some(state) = self.state_mut(stage) {
-            state.cut_off = true;
+        if let Some(current) = self.state_mut(stage) {
+            current.cut_off = true;
         }
     }
 
     /// Ends a stage for good; after the last one the run is over.
     pub(super) fn end_stage(&mut self, stage: u32, status: StageStatus, reason: String) {
         self.close_stage(stage, status, reason);
-        let open = self.run.stages.iter().position(|state| !state.status.is_over());
+        let open = self.run.stages.iter().position(|current| !current.status.is_over());
         if let Some(open) = open {
             self.run.stage = u32::try_from(open).unwrap_or(0).saturating_add(1);
         } else {
@@ -153,13 +153,13 @@ impl Machine<'_> {
     /// All stages are over. A loop ends with the reason of its stage; a pipeline with `completed`, or `max_iterations` if
     /// the rule of a stage that nothing follows did not hold.
     pub(super) fn finish_all(&mut self) {
-        let is_unheld = |(number, state): &(u32, &StageState)| {
-            let ends_at_max = state.reason.as_deref() == Some(RunReason::MaxIterations.into());
+        let is_unheld = |(number, current): &(u32, &StageState)| {
+            let ends_at_max = current.reason.as_deref() == Some(RunReason::MaxIterations.into());
             let is_accepted = self.plan.stage(*number).is_some_and(|plan| plan.on_max == Some(Then::Continue));
             ends_at_max && !is_accepted && self.plan.is_last(*number)
         };
         let unheld = (1..).zip(&self.run.stages).find(is_unheld).map(|(number, _)| number);
-        let of_stage = self.run.stages.last().and_then(|state| state.reason.clone());
+        let of_stage = self.run.stages.last().and_then(|current| current.reason.clone());
         let reason = match (self.plan.kind, unheld) {
             (RunKind::Loop, _) => of_stage.unwrap_or_else(|| RunReason::Completed.into()),
             (RunKind::Pipeline, Some(_)) => RunReason::MaxIterations.into(),
@@ -171,12 +171,12 @@ impl Machine<'_> {
 
     pub(super) fn close_stage(&mut self, stage: u32, status: StageStatus, reason: String) {
         let now = self.now;
-        if let Some(state) = index(stage).and_then(|index| self.run.stages.get_mut(index)) {
-            state.status = status;
-            state.reason = Some(reason.clone());
+        if let Some(current) = index(stage).and_then(|index| self.run.stages.get_mut(index)) {
+            current.status = status;
+            current.reason = Some(reason.clone());
             // The clock may have been set back.
-            state.completed_at_ms = Some(state.started_at_ms.map_or(now, |started| now.max(started)));
-            state.delay_until_ms = None;
+            current.completed_at_ms = Some(current.started_at_ms.map_or(now, |started| now.max(started)));
+            current.delay_until_ms = None;
             self.records.push(Record::StageEnded { stage, status, reason });
         }
     }

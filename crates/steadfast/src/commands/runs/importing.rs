@@ -21,7 +21,7 @@ use crate::output::{self, CommandOutput, CommandResult};
 /// The name of the definition in the run's folder.
 const DEFINITION: &str = "pipeline.yaml";
 
-pub(super) fn import(context: &RunContext, dry_run: bool) -> CommandResult {
+pub(super) fn import(context: &RunContext, dry_run: bool, trusted: bool) -> CommandResult {
     let found = old_state::read(&context.project)?;
     for warning in &found.warnings {
         output::note(&text::printable(warning));
@@ -29,7 +29,7 @@ pub(super) fn import(context: &RunContext, dry_run: bool) -> CommandResult {
     let mut lines = Vec::new();
     let mut objects = Vec::new();
     for old in &found.runs {
-        let taken = match take_over(context, old, dry_run) {
+        let taken = match take_over(context, old, dry_run, trusted) {
             Err(error) if error.code == code::WRONG_STATE => {
                 output::note(&format!("{}; {}", error.message, error.hint));
                 continue;
@@ -77,18 +77,20 @@ impl Taken {
     }
 }
 
-fn take_over(context: &RunContext, old: &OldRun, dry_run: bool) -> Result<Taken, CliError> {
+fn take_over(context: &RunContext, old: &OldRun, dry_run: bool, trusted: bool) -> Result<Taken, CliError> {
     let mut store = Store::open(&context.paths.store)?;
     let known = store.read().run(&old.id)?;
     if known.as_ref().is_some_and(|row| !row.plan.is_history_only() || row.run.status == RunStatus::Running) {
         return Ok(Taken { is_new: false, dry_run, is_completed: false, missing: Vec::new() });
     }
-    let (plan, missing) = match plan_of(context, old) {
+    let (plan, missing) = match plan_of(context, old, trusted) {
         Ok(plan) => (plan, Vec::new()),
         Err(why) => (history_only(old), vec![why]),
     };
-    let is_completed =
-        known.as_ref().is_some_and(|row| missing.is_empty() && row.plan.stages.len() == plan.stages.len());
+    // The history that is stored has the numbers of the old stages.
+    let is_alike = |stage: u32| number_in(&plan, old, stage) == Some(stage);
+    let is_alike = old.iterations.iter().all(|iteration| is_alike(iteration.row.id.stage));
+    let is_completed = known.is_some() && missing.is_empty() && is_alike;
     let taken = Taken { is_new: known.is_none(), dry_run, is_completed, missing };
     if dry_run {
         return Ok(taken);
@@ -118,13 +120,13 @@ fn types(context: &RunContext) -> Vec<String> {
 }
 
 /// The plan that continues a run. An error says what is missing and how to give it.
-fn plan_of(context: &RunContext, old: &OldRun) -> Result<Plan, String> {
+fn plan_of(context: &RunContext, old: &OldRun, trusted: bool) -> Result<Plan, String> {
     let flags = Overrides { max: old.max_iterations.filter(|_| old.kind == RunKind::Loop), ..Overrides::default() };
     let again = format!("then `steadfast {} import` again", old.kind);
     let types = types(context);
     if old.kind == RunKind::Loop && types.contains(&old.title) {
         let planned = plan_loop(&context.catalogue(), &old.title, Some(&old.name), &flags);
-        return accepted(context, planned, &again);
+        return accepted(context, planned, &again, trusted);
     }
     let definition = old.definition.as_ref();
     let text = definition.and_then(|definition| definition.text(&context.project, &types));
@@ -147,7 +149,7 @@ fn plan_of(context: &RunContext, old: &OldRun) -> Result<Plan, String> {
     let planned = plan_pipeline(&context.catalogue(), &file, Some(&old.name), &flags, context.now);
     // Trust is about the file that came with the project.
     let planned = planned.map(|planned| of_file(planned, definition.file()));
-    let mut plan = accepted(context, planned, &again)?;
+    let mut plan = accepted(context, planned, &again, trusted)?;
     if old.kind == RunKind::Loop {
         plan.kind = RunKind::Loop;
         plan.title.clone_from(&old.title);
@@ -167,7 +169,12 @@ fn of_file(mut planned: Planned, file: &Path) -> Planned {
 }
 
 /// The plan, if it is complete and its commands are trusted.
-fn accepted(context: &RunContext, planned: Result<Planned, PlanError>, again: &str) -> Result<Plan, String> {
+fn accepted(
+    context: &RunContext,
+    planned: Result<Planned, PlanError>,
+    again: &str,
+    trusted: bool,
+) -> Result<Plan, String> {
     let planned = planned.map_err(|error| match &error {
         PlanError::Faults(faults) => {
             let what = faults.iter().map(|fault| format!("{} ({})", fault.what, fault.fix)).collect::<Vec<_>>();
@@ -175,7 +182,7 @@ fn accepted(context: &RunContext, planned: Result<Planned, PlanError>, again: &s
         }
         _ => format!("{error}: {}, {again}", error.hint()),
     })?;
-    trust::require(context, &planned.used, &planned.plan, false)
+    trust::require(context, &planned.used, &planned.plan, trusted)
         .map_err(|error| format!("{}: {}, {again}", error.message, error.hint))?;
     Ok(planned.plan)
 }
@@ -239,7 +246,7 @@ fn add(context: &RunContext, store: &mut Store, old: &OldRun, plan: &Plan) -> Re
 /// Gives a run that has only its history the plan that was missing.
 fn complete(context: &RunContext, store: &mut Store, row: &RunRow, old: &OldRun, plan: &Plan) -> Result<(), CliError> {
     store.write(|db| {
-        let version = db.change_plan(&row.run_id, row.version, plan, context.now)?;
+        let version = db.complete_plan(&row.run_id, row.version, plan, context.now)?;
         db.save_step(&row.run_id, version, &all_stages(state_of(plan, old, context.now)), context.now)
     })?;
     Ok(())

@@ -83,7 +83,7 @@ pub(in crate::commands) fn start(
         return Err(CliError::new(code::WRONG_STATE, message, "leave `--run-id` out"));
     }
     // Before the folder of an earlier run is moved aside.
-    publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_PUBLISHED)?;
+    publish_owed(&context.paths, &store, Some(&context.project), MOST_PUBLISHED, &output::note)?;
     let home = &context.paths.home;
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;

@@ -9,22 +9,21 @@ use steadfast_engine::goal_link::GoalLink;
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_engine::run_folder::RunFolder;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::RunStatus;
 use steadfast_store::{RunFilter, RunRow, Store};
 use steadfast_system::paths::Paths;
 
 use crate::error::CliError;
-use crate::output;
 
-/// Publishes what the dead engine of a run left, without starting another.
-pub(super) fn publish(paths: &Paths, row: &RunRow, now: Millis) -> Result<(), CliError> {
+/// Publishes what the dead engine of a run left, without starting another. That the files cannot be written is only a
+/// note: reading commands work without them.
+pub(super) fn publish(paths: &Paths, row: &RunRow, now: Millis, note: &dyn Fn(&str)) -> Result<(), CliError> {
     if RunLock::is_held(&paths.home, &row.run_id)? {
         return Ok(());
     }
-    // Only a note: reading commands still work without the files.
     if let Err(error) = publish_files(paths, row) {
-        output::note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
+        note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
     }
     if row.run.status != RunStatus::Running
         && let Some(mut goal) = GoalLink::of_run(&paths.home, &paths.store, row)?
@@ -51,8 +50,8 @@ pub(in crate::commands) fn publish_owed(
     paths: &Paths,
     store: &Store,
     project: Option<&Path>,
-    now: Millis,
     most: usize,
+    note: &dyn Fn(&str),
 ) -> Result<(), CliError> {
     let project_dir = project.map(|project| project.to_string_lossy().into_owned());
     let filter = RunFilter { project_dir: project_dir.as_deref(), ..RunFilter::default() };
@@ -74,7 +73,7 @@ pub(in crate::commands) fn publish_owed(
         if Path::new(&line.project_dir).is_dir()
             && let Some(row) = store.read().run(&line.run_id)?
         {
-            publish(paths, &row, now)?;
+            publish(paths, &row, clock::now(), note)?;
         }
     }
     Ok(())

@@ -39,7 +39,7 @@ pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     let (mut runs, mut appointments) = (Vec::new(), Vec::new());
     if let Some(store) = context.existing_store()? {
         appointments = super::appointments::listed(context, &store, all)?;
-        publish_owed(&context.paths, &store, Some(&context.project), context.now, MOST_RUNS)?;
+        publish_owed(&context.paths, &store, Some(&context.project), MOST_RUNS, &output::note)?;
         let filter = RunFilter {
             project_dir: (!all).then_some(project.as_str()),
             kind: Some(context.kind),
