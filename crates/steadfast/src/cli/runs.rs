@@ -36,7 +36,7 @@ pub(crate) enum LoopVerb {
   steadfast loop run work nightly --at 22:00 --every 1d --usd 5    `loop list` shows it, `loop cancel nightly` ends it
 Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limit was reached,
 130 interrupted", permissions_help!()))]
-    Run(LoopRunArgs),
+    Run(Box<LoopRunArgs>),
     #[command(flatten)]
     OnRun(RunVerb),
     /// List loop types: built-in, yours and the project's

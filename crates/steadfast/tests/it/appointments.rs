@@ -137,7 +137,7 @@ fn a_process_that_died_while_it_started_a_run_loses_and_doubles_nothing() {
 #[test]
 fn a_run_starts_where_its_command_was_given() {
     let world = world();
-    std::fs::create_dir_all(world.claude("")).unwrap();
+    world.repository();
     world.write(&world.in_project("web/agent.sh"), "cat > prompt; echo x >> tries; echo done");
     world.write(&world.in_project("web/plan.md"), "Paint it");
     let make = ["loop", "run", "one", "nightly", "--agent", "sh web/agent.sh", "--input", "plan.md", "--at", "in 2h"];

@@ -58,7 +58,7 @@ fn an_answer_waits_for_the_engine_and_can_be_changed_until_it_is_taken() {
     let world = waiting(&[2]);
     let page = pipeline(&world, &["status", "ship"]);
     assert!(page.succeeds().stdout.contains("stage deploy waits for your yes: Ship <it>?"), "{page:?}");
-    assert!(page.stdout.contains("next: steadfast pipeline approve ship deploy (or reject), then resume"), "{page:?}");
+    assert!(page.stdout.contains("`steadfast pipeline approve ship deploy`, or reject"), "{page:?}");
     assert_eq!((&approvals(&world)[0]["waiting"], &approvals(&world)[0]["approved"]), (&true.into(), &Value::Null));
     let answer = pipeline(&world, &["reject", "ship", "--note", "not\u{1b}[31m today"]);
     assert!(
@@ -147,7 +147,7 @@ fn a_stage_starts_after_a_yes_and_the_user_hears_the_question() {
     asks(&world);
     assert_eq!(world.lines("ran"), ["build"]);
     let page = pipeline(&world, &["status", "ship"]);
-    assert!(page.succeeds().stdout.contains("next: steadfast pipeline approve ship deploy (or reject)\n"), "{page:?}");
+    assert!(page.succeeds().stdout.contains("`steadfast pipeline approve ship deploy`, or reject"), "{page:?}");
     let list = pipeline(&world, &["list"]);
     assert!(list.succeeds().stdout.contains("running (waits for your yes)"), "{list:?}");
     let message = eventually(|| std::fs::read_to_string(&told).ok().filter(|text| text.contains('}')));

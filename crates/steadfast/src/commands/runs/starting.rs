@@ -219,7 +219,7 @@ pub(in crate::commands) fn input_files(
     of_pipeline: &[String],
     flags: &[PathBuf],
 ) -> Result<Vec<PathBuf>, CliError> {
-    let of_flags = flags.iter().map(|path| (path.to_string_lossy().into_owned(), false));
+    let of_flags = flags.iter().map(|path| (context.resolve(&path.to_string_lossy()), false));
     let mut files = Vec::new();
     for (pattern, inside) in of_pipeline.iter().map(|pattern| (pattern.clone(), true)).chain(of_flags) {
         let found = plan::input_files(&context.project, &pattern, inside)

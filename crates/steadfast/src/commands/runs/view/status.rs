@@ -2,7 +2,7 @@
 
 use steadfast_app::overview::runs::talk::{ApprovalView, NoteView};
 use steadfast_app::overview::runs::{
-    AttemptView, BranchView, IterationView, RunDetail, RunFacts, StageView, run_detail,
+    AttemptView, BranchView, IterationView, RunDetail, RunFacts, RunView, StageView, run_detail,
 };
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::worktree;
@@ -82,7 +82,7 @@ fn status_page(detail: &RunDetail) -> String {
         lines.extend(detail.stages.iter().map(|stage| stage_line(detail, stage)));
     }
     lines.extend(detail.history.iter().map(|iteration| iteration_line(iteration, has_stages)));
-    lines.extend(detail.approvals.iter().filter_map(approval_line));
+    lines.extend(detail.approvals.iter().filter_map(|asked| approval_line(run, asked)));
     lines.extend(last_notes(detail).map(|note| format!("  {}", note_line(note, has_stages))));
     let places = detail.history.iter().map(|iteration| &iteration.place);
     for line in places.chain(detail.under_way.iter().map(|attempt| &attempt.place)).filter_map(branch_line) {
@@ -99,7 +99,7 @@ fn status_page(detail: &RunDetail) -> String {
 }
 
 /// A question that waits, or an answer.
-fn approval_line(asked: &ApprovalView) -> Option<String> {
+fn approval_line(run: &RunView, asked: &ApprovalView) -> Option<String> {
     let stage = text::headline(asked.stage_name.as_deref().unwrap_or_default(), 60);
     let note = asked.note.as_deref().filter(|note| !note.is_empty());
     let note = note.map(|note| format!(": {}", text::headline(note, 90))).unwrap_or_default();
@@ -107,7 +107,10 @@ fn approval_line(asked: &ApprovalView) -> Option<String> {
         Some(true) => Some(format!("  stage {stage} was approved{note}")),
         Some(false) => Some(format!("  stage {stage} was rejected{note}")),
         None if asked.waiting => {
-            Some(format!("  stage {stage} waits for your yes: {}", text::headline(&asked.question, 200)))
+            let (kind, name, question) = (run.kind, &run.name, text::headline(&asked.question, 200));
+            Some(format!(
+                "  stage {stage} waits for your yes: {question} (`steadfast {kind} approve {name} {stage}`, or reject)"
+            ))
         }
         None => None,
     }
@@ -180,12 +183,6 @@ fn next_step(detail: &RunDetail) -> Option<String> {
         return None;
     }
     let resume = format!("next: steadfast {kind} resume {name}");
-    if let Some(asked) = detail.approvals.iter().find(|asked| asked.waiting) {
-        let stage = asked.stage_name.as_deref().unwrap_or_default();
-        let first = if run.is_live { "" } else { "its engine is gone; " };
-        let then = if run.is_live { String::new() } else { format!(", then resume {name}") };
-        return Some(format!("{first}next: steadfast {kind} approve {name} {stage} (or reject){then}"));
-    }
     let reason = run.reason.as_deref().and_then(RunReason::parse);
     match run.status {
         RunStatus::Running => Some(format!("next: steadfast {kind} attach {name} (or kill, logs -f)")),
