@@ -176,7 +176,9 @@ fn start_inside(world: &World, what: &str) -> String {
 fn what_the_agents_of_a_run_start_counts_to_the_run() {
     let world = world();
     let start = start_inside(&world, "loop run one inner-$STEADFAST_ITERATION --budget 1B");
-    let output = world.loop_run(&["nine", "outer"], &start, &["--budget", "1000"]);
+    // It used nothing itself.
+    let agent = format!("{start}; echo '{{\"usage\":{{\"input_tokens\":0,\"output_tokens\":0}}}}' > $STEADFAST_RESULT");
+    let output = world.loop_run(&["nine", "outer"], &agent, &["--budget", "1000"]);
     assert_eq!(output.code, 5, "{output:?}");
     let status = world.status("loop", "outer");
     assert_eq!((&status["reason"], &status["iteration"]), (&json!("budget_tokens"), &json!(3)));
