@@ -91,6 +91,7 @@ fn check_stage(stage: &PipelineStage, stages: &[PipelineStage], reach: &Reach<'_
         check_variables(prompt, &Scope { reach: Some(reach), axes, artifacts, commands: &stage.def.commands, merges });
         if let Some((_, at)) = stage.inputs.names.iter().flatten().next()
             && has_inputs
+            && !prompt.text.is_empty()
             && !names_inputs(&prompt.text)
         {
             at.note(

@@ -157,7 +157,8 @@ fn check_parallel(mut stage: StagePlan, at: &Location) -> StagePlan {
 /// Warns of settings that have no effect.
 fn check_effect(stage: &StagePlan, at: &Location) {
     let StagePlan { runs, min_iterations, .. } = *stage;
-    if min_iterations > runs {
+    // A rule that only counts has no use for it; other tools inherit it from the stage type.
+    if min_iterations > runs && !stage.completion.only_counts() {
         let fix = format!("raise `runs` to {min_iterations}, or lower `min_iterations`");
         at.warning(format!("`min_iterations` is {min_iterations}, but `runs` is {runs}"), fix);
     }

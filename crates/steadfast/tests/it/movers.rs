@@ -113,7 +113,8 @@ fn a_stop_in_the_status_file_is_a_vote_where_iterations_vote() {
     stage_type(&world, "judged", "termination: {type: judgment, min_iterations: 2, consensus: 2, max: 9}");
     stage_type(&world, "counted", "termination: {type: fixed, iterations: 9}");
     let script = format!(
-        r#"{READ}case $STEADFAST_ITERATION in 1|3) decision=continue;; *) decision=stop;; esac
+        r#"{READ}echo $STEADFAST_ITERATION >> work
+case $STEADFAST_ITERATION in 1|3) decision=continue;; *) decision=stop;; esac
 cat > "$(value status)" <<EOF
 {{"decision": "$decision", "reason": "why $STEADFAST_ITERATION", "summary": "did it",
  "work": {{"items_completed": ["item"], "files_touched": ["a.rs", "b.rs"]}}, "errors": ["one warning"]}}

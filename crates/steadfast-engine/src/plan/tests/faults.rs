@@ -82,7 +82,7 @@ fn single_faults() {
         (of_stage("parallel: true\ncompletion: plateau"), "2: the completion rule of a parallel stage"),
         (of_stage("parallel: true\nverify: make"), "2: the stage `a` is parallel, and nothing verifies"),
         (of_stage("parallel: true\ncompletion: {any: [plateau, {verify: [make]}]}"), "2: the stage `a` is parallel"),
-        (of_stage("min_iterations: 5"), "2: `min_iterations` is 5, but `runs` is 1"),
+        (of_stage("min_iterations: 5\ncompletion: plateau"), "2: `min_iterations` is 5, but `runs` is 1"),
         (of_stage("output_parse: RISK"), "4: `RISK` is not `key:MARKER`"),
         (of_stage("output_parse: {'$x': RISK}"), "4: `$x:RISK` is not a field and its marker"),
         (of_stage("agent: \"sh -c 'x\""), "4: the agent's command"),
