@@ -102,14 +102,12 @@ fn all(context: &RunContext, repository: &Repository) -> Result<Vec<Item>, CliEr
     for kind in [RunKind::Loop, RunKind::Pipeline] {
         let definitions = context.catalogue().list(kind);
         for definition in definitions.iter().filter(|definition| definition.origin == DefinitionOrigin::Project) {
-            match plan(context, kind, &definition.name) {
-                Ok(planned) => add(repository.items_of_definitions(&planned.used)?),
-                Err(_) => {
-                    let (file, name) = (repository.shown(Path::new(&definition.file)), &definition.name);
-                    output::note(&format!(
-                        "note: {file} has errors and is left out: see `steadfast {kind} validate {name}`"
-                    ));
-                }
+            if let Ok(planned) = plan(context, kind, &definition.name) {
+                add(repository.items_of_definitions(&planned.used)?);
+            } else {
+                let (file, name) = (repository.shown(Path::new(&definition.file)), &definition.name);
+                let hint = format!("see `steadfast {kind} validate {name}`");
+                output::note(&format!("note: {file} has errors and is left out: {hint}"));
             }
         }
     }
@@ -176,7 +174,7 @@ fn visible(text: &str) -> String {
         match c {
             '\n' => shown.push_str("\n       "),
             c if c.is_control() || text::printable(c.encode_utf8(&mut [0; 4])).is_empty() => {
-                shown.extend(c.escape_unicode())
+                shown.extend(c.escape_unicode());
             }
             c => shown.push(c),
         }

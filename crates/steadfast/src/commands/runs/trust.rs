@@ -88,7 +88,8 @@ fn allow(context: &RunContext, repository: &Repository, items: &[Item], is_given
     if is_given || can_ask {
         output::note(&trust::page(repository, &open));
     }
-    if !is_given && !(can_ask && setup::ask("This comes from the repository. Trust it?")?) {
+    let is_yes = is_given || can_ask && setup::ask("This comes from the repository. Trust it?")?;
+    if !is_yes {
         return Err(refusal(repository, &open, is_agent));
     }
     let items: Vec<Item> = open.into_iter().map(|(item, _)| item).collect();
@@ -96,9 +97,9 @@ fn allow(context: &RunContext, repository: &Repository, items: &[Item], is_given
 }
 
 fn refusal(repository: &Repository, open: &[(Item, State)], is_agent: bool) -> CliError {
-    let named =
+    let in_words =
         |(item, state): &(Item, State)| format!("{} ({})", repository.shown(&item.file), trust::about(item, *state));
-    let mut names: Vec<String> = open.iter().take(MOST_NAMED).map(named).collect();
+    let mut names: Vec<String> = open.iter().take(MOST_NAMED).map(in_words).collect();
     if open.len() > MOST_NAMED {
         names.push(format!("and {} more", open.len() - MOST_NAMED));
     }
