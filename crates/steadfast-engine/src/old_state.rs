@@ -115,7 +115,7 @@ pub fn read(project: &Path) -> Result<OldState, FilesError> {
     let project = fs_err::canonicalize(project)?;
     let claude = project.join(".claude");
     for name in names_in(&claude) {
-        let is_loop = name.starts_with("loop-state-") && name.ends_with(".json");
+        let is_loop = name.starts_with("loop-state-") && Path::new(&name).extension().is_some_and(|end| end == "json");
         if is_loop || name == "state.json" {
             found.add(&project, &claude.join(&name), None);
         }

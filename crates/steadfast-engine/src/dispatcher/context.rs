@@ -53,6 +53,7 @@ struct Paths {
 }
 
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names of the file")]
 struct Inputs {
     from_stage: BTreeMap<String, Vec<PathBuf>>,
     from_previous_iterations: Vec<PathBuf>,
@@ -200,15 +201,15 @@ impl Dispatcher<'_, '_> {
     fn lane_entry(&mut self, name: &str, history: bool) -> Option<LaneEntry> {
         let plan = self.plan.clone();
         let (number, stage) = numbered(&plan.stages, name)?;
-        let state = self.run.stage_state(number).cloned().unwrap_or_default();
+        let reached = self.run.stage_state(number).cloned().unwrap_or_default();
         let files = self.output_files(stage, number, true);
         let history = if history { self.output_files(stage, number, false) } else { Vec::new() };
         Some(LaneEntry {
             output: files.first().cloned(),
             files,
-            status: state.status.to_string(),
-            iterations: state.iterations,
-            termination_reason: state.reason,
+            status: reached.status.to_string(),
+            iterations: reached.iterations,
+            termination_reason: reached.reason,
             history,
         })
     }

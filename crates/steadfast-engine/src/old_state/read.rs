@@ -16,7 +16,7 @@ use super::{OldDefinition, OldIteration, OldRun, OldStage, named_file};
 const LONGEST_TEXT: usize = 2_000;
 const MOST_INPUTS: usize = 100;
 /// A run with more iterations of a stage than this is damaged.
-const MOST_ITERATIONS: u32 = 100_000;
+pub(super) const MOST_ITERATIONS: u32 = 100_000;
 
 /// Reads a state; an error says why it is none. `directory` is that of a run which has one.
 pub(super) fn run(state: &Value, project: &Path, file: &Path, directory: Option<&Path>) -> Result<OldRun, String> {
@@ -128,11 +128,11 @@ impl OldRun {
             let is_current = current.and_then(|at| u32::try_from(at).ok()) == Some(number - 1);
             let of_files = match (&folder, stage.status) {
                 (None, _) | (_, StageStatus::Pending) => 0,
-                (Some(folder), StageStatus::Completed) if is_newest => traces.finished_iterations(folder),
+                (Some(folder), StageStatus::Completed) if is_newest => Traces::finished_iterations(folder),
                 (Some(_), _) if is_newest => 0,
-                (Some(folder), StageStatus::Completed) => traces.outputs(folder),
+                (Some(folder), StageStatus::Completed) => Traces::outputs(folder),
                 // The last output of a stage that was running is not whole.
-                (Some(folder), _) => traces.outputs(folder).saturating_sub(1),
+                (Some(folder), _) => Traces::outputs(folder).saturating_sub(1),
             };
             let of_history = own.iter().map(|row| row.id.iteration).max().unwrap_or(0);
             let of_state = if is_current { completed } else { 0 };

@@ -12,6 +12,7 @@ impl Project {
         Self(tempfile::tempdir().unwrap())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests pass texts and JSON alike")]
     fn write(&self, path: &str, content: impl ToString) {
         let path = self.0.path().join(path);
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use steadfast_model::run::name::RunName;
 use steadfast_system::bounded;
 
-use super::read::number;
+use super::read::{MOST_ITERATIONS, number};
 use super::{inside, json_inside, names_in};
 
 /// Enough for the events that begin a session; only these are asked for.
@@ -67,12 +67,12 @@ impl<'a> Traces<'a> {
     }
 
     /// The numbers of iterations that left a result.
-    pub(super) fn finished_iterations(&self, folder: &Path) -> u32 {
+    pub(super) fn finished_iterations(folder: &Path) -> u32 {
         let has_result = |number: &u32| {
             let own = iteration_folder(folder, *number);
             ["result.json", "status.json"].iter().any(|file| own.join(file).is_file())
         };
-        (1..).take_while(has_result).last().unwrap_or(0)
+        (1..=MOST_ITERATIONS).take_while(has_result).last().unwrap_or(0)
     }
 
     /// What an iteration reported: its result, or its status in the older form.
@@ -92,8 +92,8 @@ impl<'a> Traces<'a> {
     }
 
     /// How many outputs a stage of the earlier tool left.
-    pub(super) fn outputs(&self, folder: &Path) -> u32 {
-        let several = (0_u32..).take_while(|index| folder.join(format!("run-{index}.md")).is_file()).count();
+    pub(super) fn outputs(folder: &Path) -> u32 {
+        let several = (0..MOST_ITERATIONS).take_while(|index| folder.join(format!("run-{index}.md")).is_file()).count();
         let single = u32::from(folder.join("output.md").is_file());
         u32::try_from(several).unwrap_or(u32::MAX).max(single)
     }

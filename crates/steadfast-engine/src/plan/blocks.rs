@@ -140,7 +140,6 @@ keys! {
 }
 
 /// A name, a mapping, or a list of these.
-#[expect(clippy::unnecessary_wraps, reason = "all readers of a table return an option")]
 pub(super) fn parallel_inputs(value: &Value<'_>) -> Option<Vec<ParallelDef>> {
     if value.is_off() {
         return None;

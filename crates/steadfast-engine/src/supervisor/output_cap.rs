@@ -78,9 +78,9 @@ mod tests {
         let mut capped = CappedOutput::new(file.try_clone().unwrap(), 2 << 20, log.clone()).unwrap();
         assert!(capped.trim());
         for _ in 0..6 {
-            file.write_all(&[b'x'; 2 << 20]).unwrap();
+            file.write_all(&vec![b'x'; 2 << 20]).unwrap();
             if !capped.trim() {
-                assert!(std::fs::read_to_string(&log).unwrap().contains("cannot be capped"));
+                assert!(fs_err::read_to_string(&log).unwrap().contains("cannot be capped"));
                 return;
             }
         }

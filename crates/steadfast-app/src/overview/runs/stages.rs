@@ -71,13 +71,13 @@ fn name_of(plan: &Plan, number: u32) -> Option<String> {
 }
 
 /// Why the pipeline continued after a stage that did not end well, because its definition says so.
-fn note(run: &Run, number: u32, stage: &StagePlan, state: &StageState) -> Option<String> {
-    if run.ended_by == Some(number) || state.cut_off {
+fn note(run: &Run, number: u32, stage: &StagePlan, reached: &StageState) -> Option<String> {
+    if run.ended_by == Some(number) || reached.cut_off {
         return None;
     }
-    let reason = RunReason::parse(state.reason.as_deref()?);
+    let reason = RunReason::parse(reached.reason.as_deref()?);
     let is_unheld = reason.is_some_and(|reason| reason == RunReason::Stopped || reason.axis().is_some());
-    match state.status {
+    match reached.status {
         StageStatus::Completed if is_unheld && stage.on_max == Some(Then::Continue) => {
             let rule = rule_name(&stage.completion);
             Some(format!("{rule} did not hold; the pipeline continued (on_max: continue)"))
@@ -97,9 +97,9 @@ fn rule_name(rule: &Rule) -> String {
 
 pub(super) fn ended_by(plan: &Plan, run: &Run) -> Option<EndedBy> {
     let stage = run.ended_by.filter(|_| run.status != RunStatus::Running)?;
-    let (planned, state) = (plan.stage(stage)?, run.stage_state(stage)?);
+    let (planned, reached) = (plan.stage(stage)?, run.stage_state(stage)?);
     let name = text::headline(&planned.name, 60);
-    let (count, rule) = (state.iterations, rule_name(&planned.completion));
+    let (count, rule) = (reached.iterations, rule_name(&planned.completion));
     let iterations = if count == 1 { "iteration" } else { "iterations" };
     let detail = || {
         let detail = run.reason.as_deref().and_then(|reason| reason.split_once(": ")).map(|(_, detail)| detail);

@@ -183,6 +183,7 @@ fn our_own_result_may_list_files_items_errors_and_branches() {
 
 #[test]
 fn the_stop_of_other_tools_is_a_vote_where_iterations_vote() {
+    use AgentDecision::{Continue, Error, Stop};
     let status = |decision: &str| {
         format!(
             r#"{{"decision": "{decision}", "reason": "why", "summary": "did", "errors": [],
@@ -196,7 +197,6 @@ fn the_stop_of_other_tools_is_a_vote_where_iterations_vote() {
                 "signals": {{"plateau_suspected": {plateau}, "risk": "{risk}", "notes": "why"}}}}"#
         )
     };
-    use AgentDecision::{Continue, Error, Stop};
     for (result, from_status, votes, plateau, decision) in [
         (None, Some(status("stop")), true, Some(true), None),
         (None, Some(status("continue")), true, Some(false), None),
