@@ -82,6 +82,7 @@ fn used(root: &Path) -> AttemptUsage {
             },
             cost_micros: row.get(4)?,
             cost_unknown: false,
+            tokens_unknown: false,
         })
     });
     usage.expect("sums")

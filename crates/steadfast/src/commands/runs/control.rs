@@ -140,12 +140,12 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
     // Its engine saved the end and died before it published it. Only that is left to do.
     let is_unpublished_end = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
     let (plan, changes) = new_agent.map_or_else(|| (row.plan.clone(), Vec::new()), |new| new.put_into(context, &row));
-    let changed = RunRow { plan: with_limits(plan, &row.run, arguments)?, ..row.clone() };
+    let planned = RunRow { plan: with_limits(plan, &row.run, arguments)?, ..row.clone() };
     if !is_unpublished_end {
-        preflight::check_rest(context, &changed)?;
-        trust::require_again(context, &changed, arguments.trust)?;
+        preflight::check_rest(context, &planned)?;
+        trust::require_again(context, &planned, arguments.trust)?;
     }
-    let row = save_plan(&mut store, &row, changed)?;
+    let row = save_plan(&mut store, &row, planned)?;
     for change in changes {
         log::line(&RunFolder::at(&context.paths.home, &row.run_id).engine_log(), &change);
         output::note(&change);

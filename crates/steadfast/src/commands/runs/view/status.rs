@@ -144,8 +144,8 @@ fn stage_line(detail: &RunDetail, stage: &StageView) -> String {
     }
     more.extend(stage.answer.as_deref().map(|answer| format!("answer: {}", text::headline(answer, 100))));
     more.extend(stage.note.clone());
-    let more: String = more.iter().map(|part| format!("; {part}")).collect();
-    format!("  {}. {}: {status}{}{counted}{more}", stage.stage, stage.name, reason.unwrap_or_default())
+    let first = format!("  {}. {}: {status}{}{counted}", stage.stage, stage.name, reason.unwrap_or_default());
+    std::iter::once(first).chain(more).collect::<Vec<_>>().join("; ")
 }
 
 fn at(attempt: &AttemptView) -> String {
