@@ -26,12 +26,15 @@ impl PublicFiles {
 
     fn artifact_parts(&self, name: &str, iteration: Option<u32>) -> Vec<String> {
         let file = iteration.map_or_else(|| name.to_owned(), |iteration| format!("{name}-{iteration}"));
-        let parts = match self.kind {
+        self.artifact_folder().into_iter().chain([file]).collect()
+    }
+
+    pub(super) fn artifact_folder(&self) -> Vec<String> {
+        match self.kind {
             RunKind::Loop => vec![CLAUDE.to_owned(), "loop-progress".to_owned(), format!("artifacts-{}", self.name)],
             RunKind::Pipeline => {
                 vec![CLAUDE.to_owned(), PIPELINES.to_owned(), self.name.clone(), "artifacts".to_owned()]
             }
-        };
-        parts.into_iter().chain([file]).collect()
+        }
     }
 }

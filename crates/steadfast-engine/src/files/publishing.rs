@@ -66,6 +66,7 @@ impl PublicFiles {
         let warnings = self.publish(view, db)?;
         let lock = Lock::take(&self.place)?;
         document::sweep(&self.place.directory(&[CLAUDE])?, &lock);
+        document::sweep(&self.place.directory(&self.artifact_folder())?, &lock);
         address::sweep(&self.place)?;
         self.prepare(view.plan, definition, &lock)?;
         Ok(warnings)

@@ -173,13 +173,19 @@ fn visible(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' => shown.push_str("\n       "),
-            c if c.is_control() || text::printable(c.encode_utf8(&mut [0; 4])).is_empty() => {
+            c if c.is_control() || is_invisible(c) || text::printable(c.encode_utf8(&mut [0; 4])).is_empty() => {
                 shown.extend(c.escape_unicode());
             }
             c => shown.push(c),
         }
     }
     shown
+}
+
+/// Characters without a shape of their own, which could hide a part of a command.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

@@ -27,11 +27,12 @@ impl Output {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Asserts the exit code, one error line and one hint line.
+    /// Asserts the exit code, one error line after any notes, and one hint line.
     pub(crate) fn fails_with(&self, code: i32, about: &str) -> &Self {
         assert_eq!(self.code, code, "{self:?}");
         let (error, hint) = self.stderr.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {self:?}"));
-        assert!(error.starts_with("error: ") && error.contains(about), "{self:?}");
+        let mut lines = error.lines().skip_while(|line| !line.starts_with("error: "));
+        assert!(lines.next().is_some() && error.contains(about), "{self:?}");
         assert!(!hint.trim().is_empty() && !self.stderr.contains("panicked"), "{self:?}");
         self
     }

@@ -177,6 +177,9 @@ fn even(value: Value) -> Value {
                 };
                 (name, value)
             })
+            // The order of fields in a state file means nothing.
+            .collect::<BTreeMap<_, _>>()
+            .into_iter()
             .collect(),
         Value::Array(items) => items.into_iter().map(even).collect(),
         other => other,

@@ -39,7 +39,7 @@ fn a_link_that_leaves_the_project_is_refused_before_anything_starts() {
     output.fails_with(4, "is a link that leaves the project");
     assert_eq!(world.lines("tries").len(), 0);
     assert_eq!(std::fs::read_dir(world.env.path("elsewhere")).unwrap().count(), 0);
-    assert_eq!(world.run(&["loop", "list", "--json"]).json(), json!({"runs": []}));
+    assert_eq!(world.run(&["loop", "list", "--json"]).json(), json!({"runs": [], "appointments": []}));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_name_belongs_to_its_directory_and_is_never_guessed() {
     let there = |arguments: &[&str]| crate::env::finish(world.env.command(arguments).current_dir(&elsewhere), b"");
     let output = there(&["loop", "status", "here"]);
     assert!(output.fails_with(2, "no loop named here").stderr.contains(&*world.env.project().to_string_lossy()));
-    assert_eq!(there(&["loop", "list", "--json"]).json(), json!({"runs": []}));
+    assert_eq!(there(&["loop", "list", "--json"]).json(), json!({"runs": [], "appointments": []}));
     assert_eq!(there(&["loop", "list", "--all", "--json"]).json()["runs"][0]["name"], json!("here"));
     let output = world.run(&["pipeline", "status", "here"]);
     assert!(output.fails_with(2, "no pipeline named here").stderr.contains("steadfast loop status here"));
