@@ -43,7 +43,7 @@ fn a_client_that_outlives_its_engine_is_waited_for() {
     engine.kill().expect("kill -9");
     engine.wait().expect("dead");
     let status = lab.json(&["loop", "status", "walk"]);
-    assert_eq!(json!([status["status"], status["live"]]), json!(["running", false]), "{status:#}");
+    assert_eq!(json!([status["status"], status["live"]]), json!(["unknown_termination", false]), "{status:#}");
     let resumed = lab.start("resume", &["loop", "resume", "walk"]);
     eventually("an engine drives it again", || lab.json(&["loop", "status", "walk"])["live"] == true);
     gate.open();

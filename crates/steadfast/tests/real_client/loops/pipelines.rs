@@ -1,6 +1,6 @@
 //! A pipeline with both clients: the second stage reads the output of the first.
 
-use super::lab::Lab;
+use super::lab::{Lab, no_codex};
 use crate::codex;
 use crate::model::ScriptedModel;
 use crate::reply::{Reply, Usage};
@@ -59,4 +59,42 @@ fn codex_reviews_what_claude_drafts() {
     };
     assert_eq!(output("stage-1-draft").trim_end(), DRAFT);
     assert_eq!(output("stage-2-review").trim_end(), "The draft is fine.");
+}
+
+#[test]
+fn claude_works_through_the_checklist_of_the_example() {
+    let claude = ScriptedModel::start(|request| {
+        if request.has_tool_result("toolu_work") {
+            return Reply::text("Done.").usage(Usage::new(100, 10, 1, 7));
+        }
+        let prompt = request.last_user_text();
+        let command = if prompt.starts_with("Read PLAN.md.") {
+            "sed -i '0,/- \\[ \\]/s//- [x]/' PLAN.md"
+        } else {
+            assert!(prompt.starts_with("All items of PLAN.md are done."), "{prompt}");
+            "echo 'two things' > CHANGES.md"
+        };
+        let input = json!({"command": command, "description": "Work on the next item"});
+        Reply::text("Working.").and_tool_with_id("toolu_work", "Bash", input).usage(Usage::new(100, 10, 1, 7))
+    });
+    let codex = no_codex();
+    let lab = Lab::new(&claude, &codex);
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/checklist/pipeline.yaml");
+    fs::copy(example, lab.project().join("pipeline.yaml")).expect("pipeline");
+    fs::write(lab.project().join("PLAN.md"), "- [ ] one\n- [ ] two\n").expect("plan");
+    let check = lab.project().join("check.sh");
+    fs::write(&check, "#!/bin/sh\ngrep -q x PLAN.md\n").expect("checks");
+    fs::set_permissions(&check, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+
+    lab.expect(0, &["pipeline", "run", "./pipeline.yaml", "list"]);
+
+    claude.check_script();
+    let status = lab.json(&["pipeline", "status", "list"]);
+    let stages = status["stages"].as_array().expect("stages").iter();
+    let seen: Vec<Value> =
+        stages.map(|stage| json!([stage["name"], stage["status"], stage["iterations_run"]])).collect();
+    assert_eq!(json!(seen), json!([["work", "completed", 2], ["summary", "completed", 1]]), "{status:#}");
+    let kept = lab.project().join(".claude/pipeline-runs/list/artifacts/changes");
+    assert_eq!(fs::read_to_string(kept).expect("artifact"), "two things\n");
+    assert!(status["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{status:#}");
 }
