@@ -153,7 +153,7 @@ pub fn plan_loop(
             let axes = def.stage.matrix.iter().flatten().take(1).flatten().map(|(axis, _)| axis.as_str()).collect();
             let artifacts = def.stage.artifacts.iter().flatten().map(|(name, _, _)| (name.as_str(), 1)).collect();
             let commands = &def.stage.commands;
-            let scope = inputs::Scope { reach: None, axes, artifacts: &artifacts, commands, merges: false };
+            let scope = inputs::PromptScope { reach: None, axes, artifacts: &artifacts, commands, merges: false };
             inputs::check_variables(prompt, &scope);
         }
         def.stage.runs = flags.max.map(Runs::Count).or(def.stage.runs);

@@ -12,8 +12,8 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{AttemptId, Plan, Record, Run, RunReason, RunStatus, Stopping};
 use steadfast_store::{RunRow, Store, StoreError};
 
-use self::notes::Notes;
-use self::outputs::{Outputs, output_of};
+use self::notes::ProgressNotes;
+use self::outputs::{PublicOutputs, output_of};
 use crate::files::{self, Address, FileView, FilesError, PublicFiles};
 use crate::observer::{KeptOutput, Observer, PromptValues, SavedStep};
 use crate::run_folder::RunFolder;
@@ -41,8 +41,8 @@ pub struct Publisher {
     run_id: String,
     plan: Plan,
     has_begun: bool,
-    outputs: Outputs,
-    notes: Notes,
+    outputs: PublicOutputs,
+    notes: ProgressNotes,
     /// The stages whose agents work now.
     working: BTreeSet<u32>,
     /// The name of the run, which this process holds.
@@ -65,8 +65,8 @@ impl Publisher {
             run_id: row.run_id.clone(),
             plan: row.plan.clone(),
             has_begun: false,
-            outputs: Outputs::new(home.to_owned(), row.run_id.clone()),
-            notes: Notes::new(folder.clone()),
+            outputs: PublicOutputs::new(home.to_owned(), row.run_id.clone()),
+            notes: ProgressNotes::new(folder.clone()),
             folder,
             working: BTreeSet::new(),
             address: None,

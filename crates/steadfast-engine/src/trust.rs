@@ -36,7 +36,7 @@ pub struct Repository {
 
 /// A file of a repository that makes something run or tells an agent something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct TrustItem {
     pub what: &'static str,
     pub file: PathBuf,
     pub sha256: String,
@@ -91,21 +91,21 @@ impl Repository {
     }
 
     /// What a plan brings from the repository: its definitions, their prompts, and the scripts that they name.
-    pub fn items_of_definitions(&self, used: &[UsedDefinition]) -> io::Result<Vec<Item>> {
+    pub fn items_of_definitions(&self, used: &[UsedDefinition]) -> io::Result<Vec<TrustItem>> {
         // What a pipeline of the repository names by path was not chosen by the user.
         let is_chosen = !used.first().is_some_and(|own| self.brings(own, true));
         let mut items = Vec::new();
         for used in used.iter().filter(|used| self.brings(used, is_chosen)) {
             add(
                 &mut items,
-                Item {
+                TrustItem {
                     shadows: used.shadows,
                     commands: used.commands.clone(),
-                    ..Item::new(used.kind.into(), self.place(Path::new(&used.file)), used.sha256.clone())
+                    ..TrustItem::new(used.kind.into(), self.place(Path::new(&used.file)), used.sha256.clone())
                 },
             );
             if let Some((file, sha256)) = &used.prompt {
-                add(&mut items, Item::new("prompt", self.place(Path::new(file)), sha256.clone()));
+                add(&mut items, TrustItem::new("prompt", self.place(Path::new(file)), sha256.clone()));
             }
         }
         self.add_scripts(&mut items)?;
@@ -121,28 +121,31 @@ impl Repository {
     }
 
     /// What the client of a host loads from the project by itself, and the scripts that this names.
-    pub fn items_of_client(&self, host: Host) -> io::Result<Vec<Item>> {
+    pub fn items_of_client(&self, host: Host) -> io::Result<Vec<TrustItem>> {
         let mut items = Vec::new();
         for found in (adapter(host).project_files)(&self.directories)? {
             let sha256 = digest(&found.file)?;
             let (commands, settings) = (found.commands, found.settings);
-            add(&mut items, Item { commands, settings, ..Item::new(found.what, self.place(&found.file), sha256) });
+            add(
+                &mut items,
+                TrustItem { commands, settings, ..TrustItem::new(found.what, self.place(&found.file), sha256) },
+            );
         }
         self.add_scripts(&mut items)?;
         Ok(items)
     }
 
     /// These files as scripts, as they are now; those that no longer exist are left out.
-    pub fn scripts(&self, files: &[PathBuf]) -> io::Result<Vec<Item>> {
+    pub fn scripts(&self, files: &[PathBuf]) -> io::Result<Vec<TrustItem>> {
         let there = files.iter().filter(|file| file.exists());
-        there.map(|file| Ok(Item::new(SCRIPT, file.clone(), digest(file)?))).collect()
+        there.map(|file| Ok(TrustItem::new(SCRIPT, file.clone(), digest(file)?))).collect()
     }
 
-    fn add_scripts(&self, items: &mut Vec<Item>) -> io::Result<()> {
+    fn add_scripts(&self, items: &mut Vec<TrustItem>) -> io::Result<()> {
         let commands: Vec<String> = items.iter().flat_map(|item| item.commands.clone()).collect();
         for file in commands.iter().flat_map(|command| scripts::named_in(command, &self.project)) {
             let sha256 = digest(&file)?;
-            add(items, Item::new(SCRIPT, self.place(&file), sha256));
+            add(items, TrustItem::new(SCRIPT, self.place(&file), sha256));
         }
         Ok(())
     }
@@ -158,13 +161,13 @@ impl Repository {
 /// The word for items that commands name.
 pub const SCRIPT: &str = "script";
 
-impl Item {
+impl TrustItem {
     fn new(what: &'static str, file: PathBuf, sha256: String) -> Self {
         Self { what, file, sha256, shadows: false, commands: Vec::new(), settings: Vec::new() }
     }
 }
 
-fn add(items: &mut Vec<Item>, item: Item) {
+fn add(items: &mut Vec<TrustItem>, item: TrustItem) {
     if items.iter().all(|other| other.file != item.file) {
         items.push(item);
     }

@@ -28,8 +28,8 @@ pub(super) struct ContextFile {
     pipeline: String,
     stage: StageEntry,
     iteration: u32,
-    paths: Paths,
-    inputs: Inputs,
+    paths: ContextPaths,
+    inputs: ContextInputs,
     limits: LimitsEntry,
     commands: BTreeMap<String, String>,
 }
@@ -43,7 +43,7 @@ struct StageEntry {
 }
 
 #[derive(Debug, Serialize)]
-struct Paths {
+struct ContextPaths {
     session_dir: PathBuf,
     stage_dir: PathBuf,
     progress: String,
@@ -54,7 +54,7 @@ struct Paths {
 
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the names of the file")]
-struct Inputs {
+struct ContextInputs {
     from_stage: BTreeMap<String, Vec<PathBuf>>,
     from_previous_iterations: Vec<PathBuf>,
     from_initial: Vec<PathBuf>,
@@ -149,7 +149,7 @@ impl Dispatcher<'_, '_> {
                 template: stage.loop_type.clone().unwrap_or_else(|| stage.short_name().to_owned()),
             },
             iteration: id.iteration,
-            paths: Paths {
+            paths: ContextPaths {
                 session_dir,
                 stage_dir,
                 progress: variables.progress.clone(),
@@ -157,7 +157,7 @@ impl Dispatcher<'_, '_> {
                 status: attempt.status(),
                 result: attempt.result(),
             },
-            inputs: Inputs {
+            inputs: ContextInputs {
                 from_stage,
                 from_previous_iterations: self.output_files(stage, id.stage, false),
                 from_initial: self.folder.input_files(),

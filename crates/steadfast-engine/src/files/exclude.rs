@@ -46,15 +46,15 @@ pub(super) fn ask_git(project: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     is_in_repository.then(|| LimitedCommand::ask_git(&arguments, project, GIT_LIMIT, GIT_BYTES)).flatten()
 }
 
-/// The repository of a project.
-struct Repository {
+/// The exclude file of the repository that a project is in.
+struct ExcludeFile {
     top: PathBuf,
     /// The project as a path in the repository: empty, or with a `/` at its end.
     prefix: Vec<u8>,
     exclude: PathBuf,
 }
 
-impl Repository {
+impl ExcludeFile {
     fn of(project: &Path) -> Option<Self> {
         let asked = ["rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "info/exclude"];
         let printed = ask_git(project, &asked)?;
@@ -110,7 +110,7 @@ impl Repository {
 /// Keeps the state files of a project out of git. Returns notes for the user: why that is not possible, and which files
 /// git tracks already.
 pub(crate) fn exclude(project: &Path) -> Vec<String> {
-    let Some(repository) = Repository::of(project) else { return Vec::new() };
+    let Some(repository) = ExcludeFile::of(project) else { return Vec::new() };
     let mut notes = Vec::new();
     if let Err(error) = repository.edit(false, |text| with_lines(text, &repository.prefix)) {
         let file = repository.exclude.display();
@@ -132,14 +132,14 @@ pub(crate) fn exclude(project: &Path) -> Vec<String> {
 
 /// Removes the lines of a project again; returns the file if it had them.
 pub fn stop_excluding(project: &Path, dry_run: bool) -> Result<Option<PathBuf>, FilesError> {
-    let Some(repository) = Repository::of(project) else { return Ok(None) };
+    let Some(repository) = ExcludeFile::of(project) else { return Ok(None) };
     let changed = repository.edit(dry_run, |text| without_lines(text, &repository.prefix))?;
     Ok(changed.then_some(repository.exclude))
 }
 
 /// Whether state files are left in a project, or in another worktree of its repository, which has the same exclude file.
 pub fn has_state_files(project: &Path) -> bool {
-    let prefix = Repository::of(project).map(|repository| repository.prefix).unwrap_or_default();
+    let prefix = ExcludeFile::of(project).map(|repository| repository.prefix).unwrap_or_default();
     let listed = ask_git(project, &["worktree", "list", "--porcelain"]).unwrap_or_default();
     let worktrees = listed.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"worktree "));
     let places = worktrees.map(|path| Path::new(OsStr::from_bytes(path)).join(OsStr::from_bytes(&prefix)));

@@ -72,7 +72,7 @@ fn select(value: &Value<'_>) -> Option<bool> {
 }
 
 /// What the variables of a prompt can name.
-pub(super) struct Scope<'a> {
+pub(super) struct PromptScope<'a> {
     /// `None` for a loop alone.
     pub(super) reach: Option<&'a Reach<'a>>,
     /// The axes of its matrix.
@@ -84,7 +84,7 @@ pub(super) struct Scope<'a> {
 }
 
 /// Checks the variables of a prompt.
-pub(super) fn check_variables(prompt: &StagePrompt, scope: &Scope<'_>) {
+pub(super) fn check_variables(prompt: &StagePrompt, scope: &PromptScope<'_>) {
     for name in template::render(&prompt.text, &Variables::default()).unknown {
         let at = prompt.location_of(&name);
         match (name.split_once('.').unwrap_or((&name, "")), scope.reach) {
@@ -108,7 +108,7 @@ pub(super) fn check_variables(prompt: &StagePrompt, scope: &Scope<'_>) {
     }
 }
 
-impl Scope<'_> {
+impl PromptScope<'_> {
     fn check_axis(&self, axis: &str, at: &Location) {
         if self.axes.contains(&axis) {
             return;

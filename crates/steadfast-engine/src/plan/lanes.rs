@@ -9,16 +9,16 @@ use super::keys::{Inherit as _, LocatedText, Value};
 use super::pipeline::{PipelineStage, StageKeys, StageReader};
 
 #[derive(Debug, Clone)]
-pub(super) enum Node {
+pub(super) enum StageNode {
     Stage(Box<StageKeys>),
     Block(Box<BlockKeys>),
 }
 
-pub(super) fn node(value: &Value<'_>) -> Option<Node> {
+pub(super) fn node(value: &Value<'_>) -> Option<StageNode> {
     if blocks::is_block(value) {
-        return value.table("a parallel block").map(|block| Node::Block(Box::new(block)));
+        return value.table("a parallel block").map(|block| StageNode::Block(Box::new(block)));
     }
-    value.table("a stage").map(|stage| Node::Stage(Box::new(stage)))
+    value.table("a stage").map(|stage| StageNode::Stage(Box::new(stage)))
 }
 
 /// What the next node comes after.
@@ -37,10 +37,10 @@ struct Lane<'a> {
 }
 
 impl StageReader<'_> {
-    pub(super) fn read_node(&mut self, node: Node, at: Location) {
+    pub(super) fn read_node(&mut self, node: StageNode, at: Location) {
         match node {
-            Node::Stage(keys) => self.read_stage(*keys, at),
-            Node::Block(keys) => self.read_block(*keys, &at),
+            StageNode::Stage(keys) => self.read_stage(*keys, at),
+            StageNode::Block(keys) => self.read_block(*keys, &at),
         }
     }
 

@@ -7,7 +7,7 @@ use steadfast_model::run::StageGraph;
 use steadfast_model::run::inputs::names_inputs;
 
 use super::fault::{Location, did_you_mean};
-use super::inputs::{Scope, check_variables};
+use super::inputs::{PromptScope, check_variables};
 use super::pipeline::PipelineStage;
 
 /// Checks all stages, and returns for each the numbers of those that it needs.
@@ -88,7 +88,10 @@ fn check_stage(stage: &PipelineStage, stages: &[PipelineStage], reach: &Reach<'_
     if let Some(prompt) = &stage.def.prompt {
         let axes = matrix.and_then(<[_]>::first).into_iter().flatten().map(|(axis, _)| axis.as_str()).collect();
         let merges = stage.order.merge.is_some();
-        check_variables(prompt, &Scope { reach: Some(reach), axes, artifacts, commands: &stage.def.commands, merges });
+        check_variables(
+            prompt,
+            &PromptScope { reach: Some(reach), axes, artifacts, commands: &stage.def.commands, merges },
+        );
         if let Some((_, at)) = stage.inputs.names.iter().flatten().next()
             && has_inputs
             && !prompt.text.is_empty()

@@ -16,7 +16,7 @@ use super::fault::{Faults, Location, did_you_mean};
 use super::input_files::input_patterns;
 use super::inputs::{Inputs, inputs};
 use super::keys::{Inherit as _, LocatedText, Setting, Value, duration, keys, located_text, text, timeout};
-use super::lanes::{LastNode, Node, node};
+use super::lanes::{LastNode, StageNode, node};
 use super::links;
 use super::named::{Commands, commands};
 use super::order::{self, OrderDef};
@@ -68,7 +68,7 @@ keys! {
 pub(super) struct StageList {
     /// Whether it has no names and may repeat a loop type, as older tools write it.
     is_steps: bool,
-    nodes: Vec<(Node, Location)>,
+    nodes: Vec<(StageNode, Location)>,
 }
 
 fn defaults(value: &Value<'_>) -> Option<Defaults> {

@@ -16,19 +16,19 @@ use crate::run_folder::RunFolder;
 const MAX_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
-pub(super) struct Notes {
+pub(super) struct ProgressNotes {
     folder: RunFolder,
-    seen: BTreeMap<u32, Seen>,
+    seen: BTreeMap<u32, SeenNotes>,
 }
 
 /// The progress file of a stage at the last look.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenNotes {
     copied: Option<(SystemTime, u64)>,
     is_gone: bool,
 }
 
-impl Notes {
+impl ProgressNotes {
     pub(super) fn new(folder: RunFolder) -> Self {
         Self { folder, seen: BTreeMap::new() }
     }

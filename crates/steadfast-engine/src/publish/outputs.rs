@@ -22,7 +22,7 @@ const MAX_KEPT: u64 = 16 << 20;
 const MOST_REPAIRED: usize = 10_000;
 
 #[derive(Debug)]
-pub(super) struct Outputs {
+pub(super) struct PublicOutputs {
     home: PathBuf,
     run_id: String,
     owed: Vec<Owed>,
@@ -35,7 +35,7 @@ struct Owed {
     is_new: bool,
 }
 
-impl Outputs {
+impl PublicOutputs {
     pub(super) fn new(home: PathBuf, run_id: String) -> Self {
         Self { home, run_id, owed: Vec::new() }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use steadfast_system::{bounded, paths};
 
-use super::{Item, Repository};
+use super::{Repository, TrustItem};
 use crate::durable;
 
 const LONGEST: u64 = 64 * 1024 * 1024;
@@ -49,7 +49,7 @@ impl Ledger {
         durable::replace(&Self::path(home), &text)
     }
 
-    pub fn state(&self, repository: &Repository, item: &Item) -> State {
+    pub fn state(&self, repository: &Repository, item: &TrustItem) -> State {
         match self.projects.get(&repository.root).and_then(|files| files.get(&item.file)) {
             Some(known) if *known == item.sha256 => State::Trusted,
             Some(_) => State::Changed,
@@ -57,13 +57,13 @@ impl Ledger {
         }
     }
 
-    pub fn trust(&mut self, repository: &Repository, items: &[Item]) {
+    pub fn trust(&mut self, repository: &Repository, items: &[TrustItem]) {
         let files = self.projects.entry(repository.root.clone()).or_default();
         files.extend(items.iter().map(|item| (item.file.clone(), item.sha256.clone())));
     }
 
     /// Forgets these items; `None` forgets the whole repository. Returns how many files are no longer trusted.
-    pub fn revoke(&mut self, repository: &Repository, items: Option<&[Item]>) -> usize {
+    pub fn revoke(&mut self, repository: &Repository, items: Option<&[TrustItem]>) -> usize {
         let Some(items) = items else {
             return self.projects.remove(&repository.root).map_or(0, |files| files.len());
         };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use steadfast_model::text;
 use steadfast_system::bounded;
 
-use self::place::Place;
+use self::place::MergePlace;
 use super::Worktree;
 use super::git::{FALLBACK, Git, Guard, WorktreeError};
 use crate::crash::{self, Point};
@@ -75,7 +75,7 @@ impl Merge {
         cancel: &Cancel,
     ) -> Result<Merged, WorktreeError> {
         let guard = Guard::take(&self.worktrees, cancel)?;
-        let place = Place { guard: &guard, directory, worktree: self.worktree.as_ref() };
+        let place = MergePlace { guard: &guard, directory, worktree: self.worktree.as_ref() };
         if let Some(conflict) = self.resume(&place)? {
             return Ok(conflict);
         }
@@ -104,7 +104,7 @@ impl Merge {
     }
 
     /// Continues a merge of an earlier attempt, or finishes one that had no conflict.
-    fn resume(&self, place: &Place<'_>) -> Result<Option<Merged>, WorktreeError> {
+    fn resume(&self, place: &MergePlace<'_>) -> Result<Option<Merged>, WorktreeError> {
         let (record, head) = (self.read()?, place.merge_head());
         match (record, head) {
             (None, None) => Ok(None),
@@ -129,7 +129,7 @@ impl Merge {
         }
     }
 
-    fn merge_one(&self, place: &Place<'_>, record: &MergeRecord) -> Result<Option<Merged>, WorktreeError> {
+    fn merge_one(&self, place: &MergePlace<'_>, record: &MergeRecord) -> Result<Option<Merged>, WorktreeError> {
         let full = full_name(&record.branch);
         let message = format!("Merge branch '{}'", record.branch);
         let merge = [&MERGE[..], &["-m", &message, &full]].concat();
@@ -162,7 +162,7 @@ impl Merge {
     pub(crate) fn not_done(&self, directory: &Path) -> Result<Option<String>, WorktreeError> {
         let Some(record) = self.read()? else { return Ok(None) };
         let guard = Guard::take(&self.worktrees, &Cancel::default())?;
-        let place = Place { guard: &guard, directory, worktree: self.worktree.as_ref() };
+        let place = MergePlace { guard: &guard, directory, worktree: self.worktree.as_ref() };
         let branch = &record.branch;
         let unmerged = place.unmerged()?;
         if !unmerged.is_empty() {
@@ -183,7 +183,7 @@ impl Merge {
     pub(crate) fn abort(&self) -> Result<Option<(String, PathBuf)>, WorktreeError> {
         let Some(record) = self.read()? else { return Ok(None) };
         let guard = Guard::take(&self.worktrees, &Cancel::default())?;
-        let place = Place { guard: &guard, directory: &record.directory, worktree: self.worktree.as_ref() };
+        let place = MergePlace { guard: &guard, directory: &record.directory, worktree: self.worktree.as_ref() };
         let is_begun = record.directory.is_dir() && place.commit_of("HEAD").is_ok_and(|head| head == record.before);
         let head = place.merge_head().filter(|_| is_begun);
         let is_ours = head.as_ref() == Some(&record.tip);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use steadfast_engine::plan::{
     DefinitionOrigin, Overrides, PlanError, Planned, UsedDefinition, plan_loop, plan_pipeline,
 };
-use steadfast_engine::trust::{Item, Ledger, Repository, State};
+use steadfast_engine::trust::{Ledger, Repository, State, TrustItem};
 use steadfast_model::host::Host;
 use steadfast_model::run::RunKind;
 use steadfast_model::text;
@@ -35,7 +35,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
         let text = format!("{} no longer trusted", text::count(i64::try_from(count).unwrap_or(i64::MAX), "file"));
         return Ok(CommandOutput { text, json: json!({"revoked": count}), code: 0 });
     }
-    let states = |ledger: &Ledger| -> Vec<(Item, State)> {
+    let states = |ledger: &Ledger| -> Vec<(TrustItem, State)> {
         items.iter().map(|item| (item.clone(), ledger.state(&repository, item))).collect()
     };
     let before = states(&ledger);
@@ -90,9 +90,9 @@ fn plan(context: &RunContext, kind: RunKind, name: &str) -> Result<Planned, Plan
 }
 
 /// Everything that the repository brings: its definitions, and what the clients load by themselves.
-fn all(context: &RunContext, repository: &Repository) -> Result<Vec<Item>, CliError> {
-    let mut items: Vec<Item> = Vec::new();
-    let mut add = |more: Vec<Item>| {
+fn all(context: &RunContext, repository: &Repository) -> Result<Vec<TrustItem>, CliError> {
+    let mut items: Vec<TrustItem> = Vec::new();
+    let mut add = |more: Vec<TrustItem>| {
         for item in more {
             if items.iter().all(|other| other.file != item.file) {
                 items.push(item);
@@ -117,8 +117,8 @@ fn all(context: &RunContext, repository: &Repository) -> Result<Vec<Item>, CliEr
     Ok(items)
 }
 
-fn listed(repository: &Repository, items: &[(Item, State)], code: u8) -> CommandOutput {
-    let object = |(item, state): &(Item, State)| {
+fn listed(repository: &Repository, items: &[(TrustItem, State)], code: u8) -> CommandOutput {
+    let object = |(item, state): &(TrustItem, State)| {
         let mut object = serde_json::to_value(item).unwrap_or_default();
         object["state"] = json!(state);
         object
@@ -134,7 +134,7 @@ fn listed(repository: &Repository, items: &[(Item, State)], code: u8) -> Command
 }
 
 /// The items with all that they run and set. Nothing is cut, and nothing in them can hide or drive the terminal.
-pub(super) fn page(repository: &Repository, items: &[(Item, State)]) -> String {
+pub(super) fn page(repository: &Repository, items: &[(TrustItem, State)]) -> String {
     let mut lines = Vec::new();
     for (item, state) in items {
         lines.push(format!("{} ({})", repository.shown(&item.file), about(item, *state)));
@@ -148,7 +148,7 @@ pub(super) fn page(repository: &Repository, items: &[(Item, State)]) -> String {
 }
 
 /// What an item is and whether it is trusted, in a few words.
-pub(super) fn about(item: &Item, state: State) -> String {
+pub(super) fn about(item: &TrustItem, state: State) -> String {
     let shadows =
         if item.shadows { format!(", takes the place of another {} of that name", item.what) } else { String::new() };
     let state = match state {

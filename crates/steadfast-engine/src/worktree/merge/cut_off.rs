@@ -5,12 +5,12 @@ use std::path::Path;
 
 use steadfast_system::bounded;
 
-use super::place::Place;
+use super::place::MergePlace;
 use super::{FILE_BYTES, MOST_LISTED, MergeRecord};
 use crate::durable;
 use crate::worktree::WorktreeError;
 
-pub(super) fn take_back(place: &Place<'_>, record: &MergeRecord) -> Result<(), WorktreeError> {
+pub(super) fn take_back(place: &MergePlace<'_>, record: &MergeRecord) -> Result<(), WorktreeError> {
     let Some(result) = result_of(place, record)? else { return Ok(()) };
     let root = place.root()?;
     let is_of_merge = |file: &String| is_part_of(place, &root.join(file), &result, file);
@@ -33,7 +33,7 @@ pub(super) fn take_back(place: &Place<'_>, record: &MergeRecord) -> Result<(), W
 }
 
 /// The tree that the merge results in, with conflict markers where there are conflicts.
-fn result_of(place: &Place<'_>, record: &MergeRecord) -> Result<Option<String>, WorktreeError> {
+fn result_of(place: &MergePlace<'_>, record: &MergeRecord) -> Result<Option<String>, WorktreeError> {
     let arguments = ["merge-tree", "--write-tree", "--no-messages", "--name-only", &record.before, &record.tip];
     let printed = place.reading().capture(&arguments, MOST_LISTED)?;
     // 1 is a conflict; older versions of git cannot do this at all.
@@ -44,7 +44,7 @@ fn result_of(place: &Place<'_>, record: &MergeRecord) -> Result<Option<String>, 
 }
 
 /// Whether a file is the beginning of what a tree has there, or is missing.
-fn is_part_of(place: &Place<'_>, path: &Path, tree: &str, file: &str) -> bool {
+fn is_part_of(place: &MergePlace<'_>, path: &Path, tree: &str, file: &str) -> bool {
     let Ok(found) = durable::if_exists(bounded::whole(path, FILE_BYTES)) else { return false };
     let Some(found) = found else { return true };
     let expected = place.reading().bytes(&["cat-file", "blob", &format!("{tree}:{file}")], FILE_BYTES);

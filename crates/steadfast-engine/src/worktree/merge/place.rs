@@ -10,13 +10,13 @@ use crate::worktree::Worktree;
 use crate::worktree::git::{FALLBACK, Git, Guard, WorktreeError};
 
 /// Where a merge happens.
-pub(super) struct Place<'a> {
+pub(super) struct MergePlace<'a> {
     pub(super) guard: &'a Guard,
     pub(super) directory: &'a Path,
     pub(super) worktree: Option<&'a Worktree>,
 }
 
-impl Place<'_> {
+impl MergePlace<'_> {
     pub(super) fn reading(&self) -> Git<'_> {
         Git::locked(self.guard, self.directory)
     }

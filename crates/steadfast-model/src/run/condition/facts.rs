@@ -5,17 +5,17 @@ use super::{Comparison, Operand};
 /// The beginning of the names of marker fields.
 pub(super) const FIELDS: &str = "fields.";
 
-const FACTS: [(&str, Kind); 6] = [
-    ("status", Kind::Words(&["completed", "failed", "skipped"])),
-    ("reason", Kind::Text),
-    ("exit_code", Kind::Number),
-    ("decision", Kind::Words(&["continue", "stop", "error"])),
-    ("summary", Kind::Text),
-    ("iterations", Kind::Number),
+const FACTS: [(&str, FactKind); 6] = [
+    ("status", FactKind::Words(&["completed", "failed", "skipped"])),
+    ("reason", FactKind::Text),
+    ("exit_code", FactKind::Number),
+    ("decision", FactKind::Words(&["continue", "stop", "error"])),
+    ("summary", FactKind::Text),
+    ("iterations", FactKind::Number),
 ];
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum FactKind {
     /// One of these.
     Words(&'static [&'static str]),
     Text,
@@ -44,12 +44,12 @@ pub(super) fn known() -> String {
     format!("{}, fields.NAME", names.join(", "))
 }
 
-fn kind(operand: &Operand) -> Kind {
+fn kind(operand: &Operand) -> FactKind {
     match operand {
-        Operand::Text(_) => Kind::Text,
-        Operand::Number(_) => Kind::Number,
+        Operand::Text(_) => FactKind::Text,
+        Operand::Number(_) => FactKind::Number,
         Operand::Fact { fact, .. } => {
-            FACTS.iter().find(|(name, _)| name == fact).map_or(Kind::Field, |(_, kind)| *kind)
+            FACTS.iter().find(|(name, _)| name == fact).map_or(FactKind::Field, |(_, kind)| *kind)
         }
     }
 }
@@ -62,15 +62,15 @@ pub(super) fn check(left: &Operand, comparison: Comparison, right: &Operand) -> 
         return Err(("both sides are fixed values".to_owned(), hint.to_owned()));
     }
     for (fact, other) in [(left, right), (right, left)] {
-        if let (Kind::Words(words), Operand::Text(text)) = (kind(fact), other)
+        if let (FactKind::Words(words), Operand::Text(text)) = (kind(fact), other)
             && comparison != Comparison::Contains
             && !words.contains(&text.as_str())
         {
             return Err((format!("`{fact}` is never \"{text}\""), format!("it is one of {}", words.join(", "))));
         }
     }
-    let is_number = |operand: &Operand| matches!(kind(operand), Kind::Number);
-    let is_text = |operand: &Operand| matches!(kind(operand), Kind::Text | Kind::Words(_));
+    let is_number = |operand: &Operand| matches!(kind(operand), FactKind::Number);
+    let is_text = |operand: &Operand| matches!(kind(operand), FactKind::Text | FactKind::Words(_));
     for (number, other) in [(left, right), (right, left)] {
         if is_number(number) && is_text(other) {
             let hint = format!("compare {} with a {}", describe(number), example(number));

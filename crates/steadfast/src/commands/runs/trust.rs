@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use steadfast_engine::plan::{Planned, UsedDefinition};
 use steadfast_engine::run_folder::RunFolder;
-use steadfast_engine::trust::{Item, Ledger, Repository, SCRIPT, State};
+use steadfast_engine::trust::{Ledger, Repository, SCRIPT, State, TrustItem};
 use steadfast_hosts::adapter;
 use steadfast_model::host::Host;
 use steadfast_model::run::{AgentKind, Plan};
@@ -32,7 +32,7 @@ pub(super) fn require(
 ) -> Result<Vec<PathBuf>, CliError> {
     let repository = Repository::of(&context.project);
     let mut items = repository.items_of_definitions(used)?;
-    let is_script = |item: &&Item| item.what == SCRIPT;
+    let is_script = |item: &&TrustItem| item.what == SCRIPT;
     let scripts = items.iter().filter(is_script).map(|item| item.file.clone()).collect();
     items.extend(items_of_clients(context, &repository, plan)?);
     allow(context, &repository, &items, is_given)?;
@@ -58,7 +58,7 @@ pub(in crate::commands) fn trust_new(context: &RunContext, planned: &Planned) ->
     record(context, &repository, &repository.items_of_definitions(&planned.used)?)
 }
 
-fn items_of_clients(context: &RunContext, repository: &Repository, plan: &Plan) -> Result<Vec<Item>, CliError> {
+fn items_of_clients(context: &RunContext, repository: &Repository, plan: &Plan) -> Result<Vec<TrustItem>, CliError> {
     let hosts: BTreeSet<Host> = plan
         .agents()
         .filter_map(|agent| match agent.kind {
@@ -73,10 +73,11 @@ fn items_of_clients(context: &RunContext, repository: &Repository, plan: &Plan) 
     Ok(items)
 }
 
-fn allow(context: &RunContext, repository: &Repository, items: &[Item], is_given: bool) -> Result<(), CliError> {
+fn allow(context: &RunContext, repository: &Repository, items: &[TrustItem], is_given: bool) -> Result<(), CliError> {
     let ledger = ledger(context)?;
-    let open: Vec<(Item, State)> = items.iter().map(|item| (item.clone(), ledger.state(repository, item))).collect();
-    let open: Vec<(Item, State)> = open.into_iter().filter(|(_, state)| *state != State::Trusted).collect();
+    let open: Vec<(TrustItem, State)> =
+        items.iter().map(|item| (item.clone(), ledger.state(repository, item))).collect();
+    let open: Vec<(TrustItem, State)> = open.into_iter().filter(|(_, state)| *state != State::Trusted).collect();
     if open.is_empty() {
         return Ok(());
     }
@@ -92,13 +93,14 @@ fn allow(context: &RunContext, repository: &Repository, items: &[Item], is_given
     if !is_yes {
         return Err(refusal(repository, &open, is_agent));
     }
-    let items: Vec<Item> = open.into_iter().map(|(item, _)| item).collect();
+    let items: Vec<TrustItem> = open.into_iter().map(|(item, _)| item).collect();
     record(context, repository, &items)
 }
 
-fn refusal(repository: &Repository, open: &[(Item, State)], is_agent: bool) -> CliError {
-    let in_words =
-        |(item, state): &(Item, State)| format!("{} ({})", repository.shown(&item.file), trust::about(item, *state));
+fn refusal(repository: &Repository, open: &[(TrustItem, State)], is_agent: bool) -> CliError {
+    let in_words = |(item, state): &(TrustItem, State)| {
+        format!("{} ({})", repository.shown(&item.file), trust::about(item, *state))
+    };
     let mut names: Vec<String> = open.iter().take(MOST_NAMED).map(in_words).collect();
     if open.len() > MOST_NAMED {
         names.push(format!("and {} more", open.len() - MOST_NAMED));
@@ -135,7 +137,7 @@ pub(in crate::commands) fn ledger(context: &RunContext) -> Result<Ledger, CliErr
 pub(in crate::commands) fn record(
     context: &RunContext,
     repository: &Repository,
-    items: &[Item],
+    items: &[TrustItem],
 ) -> Result<(), CliError> {
     let mut ledger = ledger(context)?;
     ledger.trust(repository, items);
