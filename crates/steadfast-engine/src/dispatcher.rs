@@ -7,6 +7,7 @@ mod artifacts;
 mod ceilings;
 mod conditions;
 mod context;
+mod entry;
 mod inputs;
 mod interruptions;
 mod leaving;
@@ -24,64 +25,26 @@ use std::time::{Duration, Instant};
 
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::limit::Spend;
-use steadfast_model::run::machine::{self, ReopenError};
+use steadfast_model::run::machine;
 use steadfast_model::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
     Stopping,
 };
 use steadfast_store::{Store, StoreError};
-use steadfast_system::config::Config;
 use steadfast_system::process::ProcessId;
+
+pub use self::entry::{DriveError, Engine, drive, reopen};
 
 use self::spending::Looks;
 use crate::attempt::{Attempt, RunKey};
-use crate::lock::{LOCK_HINT, RunLock};
-use crate::observer::{Observer, Observers, SavedStep};
+use crate::crash;
+use crate::observer::{Observers, SavedStep};
 use crate::outage::{self, PendingSignals};
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
-use crate::{crash, interrupt};
 
 /// How often requests to stop are checked.
 const CHECK_EVERY: Duration = Duration::from_millis(300);
-
-/// The installation that an engine works for.
-#[derive(Debug, Clone)]
-pub struct Engine {
-    /// `$STEADFAST_HOME`.
-    pub home: PathBuf,
-    /// This program, to be started as the supervisor of attempts.
-    pub program: PathBuf,
-    pub config: Config,
-    /// Between TERM and KILL.
-    pub grace: Duration,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum DriveError {
-    #[error("there is no run {0}")]
-    NoRun(String),
-    #[error("run {name} is already driven by another process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
-    Driven { name: String, pid: Option<i64> },
-    #[error("{0}")]
-    Refused(#[from] ReopenError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-}
-
-impl DriveError {
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NoRun(_) => "list the runs with `steadfast loop list` and `steadfast pipeline list`",
-            Self::Driven { .. } => "watch it with `attach`, or end it with `kill`",
-            Self::Refused(refusal) => refusal.hint(),
-            Self::Io(error) if error.kind() == std::io::ErrorKind::Unsupported => LOCK_HINT,
-            Self::Store(_) | Self::Io(_) => "run `steadfast doctor`",
-        }
-    }
-}
 
 /// What threads report to the dispatcher.
 enum EngineMessage {
@@ -109,80 +72,6 @@ enum EngineMessage {
     /// A message for the user.
     Note(String),
     Signal,
-}
-
-/// Drives a run until it ends, and returns its last state. Observers see each step in the order of the list. A second
-/// engine is refused.
-pub fn drive(
-    store: &mut Store,
-    engine: &Engine,
-    run_id: &str,
-    observers: &mut [&mut dyn Observer],
-) -> Result<Run, DriveError> {
-    let _lock = lock_run(store, engine, run_id)?;
-    let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
-    let folder = RunFolder::at(&engine.home, run_id);
-    let (sender, messages) = mpsc::channel();
-    let pending = PendingSignals::default();
-    let (on_signal, received) = (sender.clone(), pending.clone());
-    let listening = interrupt::listen(interrupt::requests_to_end(), move |_| {
-        received.add();
-        on_signal.send(EngineMessage::Signal).is_ok()
-    })?;
-    let mut dispatcher = Dispatcher {
-        store,
-        engine,
-        observers: Observers::new(observers, folder.clone()),
-        run_id: run_id.to_owned(),
-        project: PathBuf::from(&row.project_dir),
-        plan: Arc::new(row.plan),
-        run: row.run,
-        version: row.version,
-        in_worktree: folder.is_in_worktree()?,
-        folder,
-        sender,
-        waited: BTreeMap::new(),
-        stopping: Cancel::default(),
-        cancel: Cancel::default(),
-        threads: Vec::new(),
-        noted: BTreeSet::new(),
-        git: Arc::new(Mutex::new(())),
-        wake: None,
-        pending,
-        signals: 0,
-        is_over: false,
-        key: None,
-        unsealed: BTreeSet::new(),
-        looks: Looks::default(),
-    };
-    let driven = dispatcher.drive(&messages);
-    // Asked to end while the store cannot record it: the next engine finds the run as it is there.
-    let gave_up = driven.is_err() && dispatcher.pending.any();
-    dispatcher.wait_for_threads();
-    let released = if gave_up { Ok(()) } else { dispatcher.record_engine(None) };
-    listening.close();
-    driven?;
-    released?;
-    Ok(dispatcher.run)
-}
-
-/// Opens a run that has ended, so that [`drive`] continues it; `max` is its new maximum of iterations.
-pub fn reopen(store: &mut Store, engine: &Engine, run_id: &str, max: Option<u32>) -> Result<(), DriveError> {
-    let _lock = lock_run(store, engine, run_id)?;
-    let now = clock::now();
-    store.write(|db| {
-        let row = db.run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
-        let step = machine::reopen(&row.plan, &row.run, max, now)?;
-        db.save_step(run_id, row.version, &step, now)?;
-        Ok(())
-    })
-}
-
-/// Takes the lock of a run; an error if an engine has it.
-fn lock_run(store: &Store, engine: &Engine, run_id: &str) -> Result<RunLock, DriveError> {
-    let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
-    let driven = || DriveError::Driven { name: row.plan.name, pid: row.engine.map(|engine| engine.pid) };
-    RunLock::take(&engine.home, run_id)?.ok_or_else(driven)
 }
 
 fn cannot_start(message: String) -> Outcome {

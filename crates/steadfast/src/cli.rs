@@ -2,6 +2,7 @@
 
 mod frequent;
 mod limits;
+mod run_verbs;
 mod runs;
 pub(crate) mod session;
 mod setup;
@@ -19,9 +20,8 @@ use clap::{Args, Parser, Subcommand};
 use steadfast_model::host::Host;
 
 pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
-pub(crate) use runs::{
-    AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
-};
+pub(crate) use run_verbs::{LogsArgs, ResumeArgs, RunCleanupArgs, RunVerb};
+pub(crate) use runs::{AgentArgs, LoopVerb, PipelineVerb, RunArgs, RunHow};
 pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use start::{DoneArgs, StartArgs};
 pub(crate) use talk::{AnswerArgs, SayArgs};
@@ -77,7 +77,7 @@ pub(crate) enum CliCommand {
     /// Run an agent repeatedly until a completion rule holds
     #[command(subcommand)]
     Loop(LoopVerb),
-    /// Run loops in sequence, each with the output of the one before
+    /// Run stages that build on each other
     #[command(subcommand)]
     Pipeline(PipelineVerb),
     /// Show what this repository makes agents run, and trust it

@@ -67,7 +67,7 @@ impl Catalogue {
     /// Finds a loop type by its name, or by the path of its folder.
     pub(super) fn find_loop(&self, name: &str) -> Result<DefinitionSource, PlanError> {
         if name.contains('/') {
-            let path = self.project.join(name);
+            let path: PathBuf = self.project.join(name).components().collect();
             return match loop_file(&path) {
                 Some(file) => read(RunKind::Loop, &file, DefinitionOrigin::Path),
                 None if path.exists() => Err(PlanError::NoDefinition { path }),
@@ -80,7 +80,8 @@ impl Catalogue {
     /// Finds a pipeline by its path or name. A bare word is never a path: a repository could put a file of that name
     /// where a built-in pipeline is expected.
     pub(super) fn find_pipeline(&self, file: &str) -> Result<DefinitionSource, PlanError> {
-        let path = self.project.join(file);
+        // Without a `.` in the middle.
+        let path: PathBuf = self.project.join(file).components().collect();
         if is_path(file) && path.is_file() {
             return read(RunKind::Pipeline, &path, DefinitionOrigin::Path);
         }

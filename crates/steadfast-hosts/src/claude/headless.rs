@@ -34,9 +34,10 @@ pub(super) fn command(request: &HeadlessRequest<'_>) -> HeadlessCommand {
     command
 }
 
-/// Commands run without a question because they run in the sandbox, and none may leave it.
+/// Commands run without a question because they run in the sandbox, and none may leave it. Without a sandbox the client
+/// does not start.
 fn sandbox() -> Value {
-    json!({"enabled": true, "autoAllowBashIfSandboxed": true, "allowUnsandboxedCommands": false})
+    json!({"enabled": true, "autoAllowBashIfSandboxed": true, "allowUnsandboxedCommands": false, "failIfUnavailable": true})
 }
 
 /// `claude -p --resume`. The user's own hooks drive the goal, so their settings are not left out.
