@@ -31,6 +31,15 @@ pub enum PublishError {
     Output { stage: u32, error: FilesError },
 }
 
+/// With more iterations, the state is not written after every one.
+const LONG_HISTORY: u32 = 400;
+/// How often it is written while the history grows by its own length.
+const WRITES_PER_HISTORY: u32 = 200;
+
+fn iterations_of(run: &Run) -> u32 {
+    run.stages.iter().map(|stage| stage.iterations).sum()
+}
+
 /// Writes the public files of one run.
 pub struct Publisher {
     /// Its own connection: the dispatcher holds the other one.
@@ -49,6 +58,10 @@ pub struct Publisher {
     address: Option<Address>,
     /// Errors that were reported, which are not repeated after every step.
     reported: BTreeSet<String>,
+    /// How many iterations the files show.
+    shown: u32,
+    /// Whether the run has changed since they were written.
+    is_late: bool,
 }
 
 impl Publisher {
@@ -71,6 +84,8 @@ impl Publisher {
             working: BTreeSet::new(),
             address: None,
             reported: BTreeSet::new(),
+            shown: 0,
+            is_late: false,
         })
     }
 
@@ -129,7 +144,41 @@ impl Publisher {
         if saved.is_ok() {
             self.record_published(run);
         }
+        (self.shown, self.is_late) = (iterations_of(run), false);
         saved
+    }
+
+    /// Whether the state of a long history may be written later. The whole file is written each time, so a run of fast
+    /// iterations would take longer for each of them. What waits is written at the next look at requests to stop.
+    fn may_wait(&self, step: &SavedStep<'_>) -> bool {
+        let of_iterations = |record: &Record| {
+            matches!(record, Record::AttemptStarted { .. } | Record::AttemptEnded { .. } | Record::Committed { .. })
+        };
+        let done = iterations_of(step.run);
+        let is_long = done > LONG_HISTORY && done.saturating_sub(self.shown) < done / WRITES_PER_HISTORY;
+        let is_between = self.has_begun && step.run.status == RunStatus::Running;
+        is_long && is_between && step.records.iter().all(of_iterations)
+    }
+
+    /// Writes what waits.
+    fn catch_up(&mut self, notes: &mut Vec<String>) -> Result<(), PublishError> {
+        if !self.is_late {
+            return Ok(());
+        }
+        match self.store.read().run(&self.run_id)? {
+            Some(row) => self.write(&row.plan, &row.run, notes),
+            None => Ok(()),
+        }
+    }
+
+    fn report_error(&mut self, written: Result<(), PublishError>, notes: &mut Vec<String>) {
+        match written {
+            Ok(()) => {}
+            Err(PublishError::Files(error)) => {
+                self.report_once(format!("cannot write the public files: {error} ({})", error.hint()), notes);
+            }
+            Err(error) => self.report_once(error.to_string(), notes),
+        }
     }
 
     fn publish(&mut self, plan: &Plan, run: &Run) -> Result<Vec<String>, FilesError> {
@@ -201,13 +250,13 @@ impl Observer for Publisher {
         self.working = agents.chain(std::mem::take(&mut self.working)).collect();
         self.keep_notes(notes);
         self.working = step.run.active.iter().map(|active| active.id.stage).collect();
-        match self.write(step.plan, step.run, notes) {
-            Ok(()) => {}
-            Err(PublishError::Files(error)) => {
-                self.report_once(format!("cannot write the public files: {error} ({})", error.hint()), notes);
-            }
-            Err(error) => self.report_once(error.to_string(), notes),
-        }
+        let written = if self.may_wait(step) {
+            self.is_late = true;
+            self.save_owed(step.plan, step.run)
+        } else {
+            self.write(step.plan, step.run, notes)
+        };
+        self.report_error(written, notes);
     }
 
     fn stop_requested(&mut self, notes: &mut Vec<String>) -> Option<Stopping> {
@@ -215,6 +264,8 @@ impl Observer for Publisher {
             address.keep();
         }
         self.keep_notes(notes);
+        let written = self.catch_up(notes);
+        self.report_error(written, notes);
         match self.files.put_entry_back() {
             Ok(warnings) => notes.extend(warnings),
             Err(error) => self.report_once(format!("cannot write the registry: {error}"), notes),

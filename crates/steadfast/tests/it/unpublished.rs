@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::attempts::eventually;
 use crate::env::finish;
 use crate::runs::World;
 
@@ -123,4 +124,21 @@ fn the_last_end_wins_in_the_completions_file() {
 
     world.run(&["loop", "resume", "r", "--max", "2"]).succeeds();
     assert_eq!(world.json("loop-completions.json").as_array().unwrap().len(), 3);
+}
+
+/// The state of a long history is not written after every iteration, but soon after.
+#[test]
+fn a_long_history_is_shown_a_moment_later_and_completely_at_the_end() {
+    let world = World::new();
+    world.loop_type("many", "completion: fixed-n\nmax: 430");
+    let script = "read line; [ \"$STEADFAST_ITERATION\" -ne 425 ] || until [ -f go ]; do sleep 0.05; done";
+    let agent = world.agent(script);
+    let mut engine = world.spawn(&["loop", "run", "many", "m", "--agent", &agent]);
+    let shown = || world.claude("loop-state-m.json").exists().then(|| world.json("loop-state-m.json"));
+    let history = |state: &serde_json::Value| state["history"].as_array().map_or(0, Vec::len);
+    eventually(|| shown().filter(|state| history(state) == 424));
+    world.write(&world.in_project("go"), "");
+    assert!(engine.wait().unwrap().success());
+    let state = world.json("loop-state-m.json");
+    assert_eq!((&state["status"], history(&state)), (&json!("completed"), 430));
 }
