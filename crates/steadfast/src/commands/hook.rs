@@ -12,7 +12,7 @@ use steadfast_app::hook;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
-use steadfast_model::hook::{HookEvent, HookInput, HookReply, TypedCommand};
+use steadfast_model::hook::{HookEvent, HookInput, HookReply, StartSource, TypedCommand};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
@@ -164,9 +164,10 @@ fn needs_supervisor(input: &HookInput, wake_at: Option<Millis>) -> bool {
     wake_at.is_some_and(|at| leaves || at > clock::now() + SOON || !(adapter(input.host).can_rewake)())
 }
 
-/// Whether a session begins, runs are to start later, and no process waits for that.
+/// Whether a client starts, runs are to start later, and no process waits for that. A compaction must not pay for it.
 fn keeps_appointments(input: &HookInput, paths: &Paths) -> bool {
-    if !matches!(input.event, HookEvent::SessionStart(_)) || watch_lock::is_held(&paths.home) {
+    let starts = matches!(input.event, HookEvent::SessionStart(StartSource::Startup | StartSource::Resume));
+    if !starts || watch_lock::is_held(&paths.home) {
         return false;
     }
     // Ignore errors here; the handler reports them.
