@@ -148,6 +148,12 @@ pub struct StageState {
     pub tokens: i64,
     #[serde(default)]
     pub cost_micros: i64,
+    /// Whether an attempt since it was started or resumed did not report its cost, or its tokens: a limit of the stage on
+    /// them cannot hold.
+    #[serde(default)]
+    pub cost_unknown_now: bool,
+    #[serde(default)]
+    pub tokens_unknown_now: bool,
     /// How long it was over before it was reopened. Its time limit does not count this.
     #[serde(default)]
     pub closed_ms: Millis,

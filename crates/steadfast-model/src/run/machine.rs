@@ -69,15 +69,20 @@ fn stages_in(run: &Run, status: StageStatus) -> Vec<u32> {
 
 /// The limit that the run has reached.
 pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<RunReason> {
-    plan.limits.limits.reached(&used(run, now)).map(RunReason::from).or_else(|| unknown_spend(&plan.limits.limits, run))
+    plan.limits.limits.reached(&used(run, now)).map(RunReason::from).or_else(|| unknown_in_run(plan, run))
 }
 
-/// The limit that cannot hold, because an attempt did not report what it used.
-fn unknown_spend(limits: &Limits, run: &Run) -> Option<RunReason> {
-    let usd = (Axis::Usd, run.cost_unknown_now);
-    let tokens = (Axis::Tokens, run.tokens_unknown_now);
+/// The limit that cannot hold, because an attempt did not report what it used. An attempt of another stage does not count
+/// for the limits of a stage.
+fn unknown_spend(limits: &Limits, cost_unknown: bool, tokens_unknown: bool) -> Option<RunReason> {
+    let usd = (Axis::Usd, cost_unknown);
+    let tokens = (Axis::Tokens, tokens_unknown);
     let is_void = |(axis, is_unknown): &(Axis, bool)| *is_unknown && limits.get(*axis).is_some();
     [usd, tokens].into_iter().find(is_void).map(|(axis, _)| RunReason::from(axis))
+}
+
+fn unknown_in_run(plan: &Plan, run: &Run) -> Option<RunReason> {
+    unknown_spend(&plan.limits.limits, run.cost_unknown_now, run.tokens_unknown_now)
 }
 
 /// The limit of its own that a stage has reached.
@@ -90,7 +95,8 @@ fn stage_limit_reached(plan: &Plan, run: &Run, stage: u32, now: Millis) -> Optio
         now_ms: now,
         ..Used::default()
     };
-    limits.reached(&used).map(RunReason::from).or_else(|| unknown_spend(limits, run))
+    let unknown = || unknown_spend(limits, current.cost_unknown_now, current.tokens_unknown_now);
+    limits.reached(&used).map(RunReason::from).or_else(unknown)
 }
 
 fn stage_open_for(current: &StageState, now: Millis) -> Millis {

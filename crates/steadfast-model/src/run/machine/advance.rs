@@ -1,7 +1,7 @@
 //! What starts next. Every event ends here, so agents start in one place and runs end in one place: limits first, then
 //! waits that are over, then new iterations while there is room.
 
-use super::{Machine, RunReason, RunStatus, limit_reached, room, stage_limit_reached, stages_in, unknown_spend, used};
+use super::{Machine, RunReason, RunStatus, limit_reached, room, stage_limit_reached, stages_in, unknown_in_run, used};
 use crate::limit::{Spend, Used};
 use crate::run::{Act, ActiveAttempt, AttemptId, Phase, Record, StagePlan, StageStatus, Undecided};
 
@@ -10,7 +10,7 @@ impl Machine<'_> {
         // Each round but the last opens or ends a stage, or commits an attempt that an earlier stop left undecided.
         while self.run.status == RunStatus::Running {
             if let Some(reason) = limit_reached(self.plan, &self.run, self.now) {
-                let is_unknown = unknown_spend(&self.plan.limits.limits, &self.run) == Some(reason);
+                let is_unknown = unknown_in_run(self.plan, &self.run) == Some(reason);
                 let detail = if is_unknown { "an attempt did not report what it used" } else { "" };
                 self.wind_down(RunStatus::Completed, reason.with_detail(detail));
             }

@@ -42,6 +42,8 @@ impl Machine<'_> {
         if let Some(current) = self.state_mut(stage) {
             current.tokens = current.tokens.saturating_add(tokens);
             current.cost_micros = current.cost_micros.saturating_add(cost_micros);
+            current.cost_unknown_now |= usage.cost_unknown;
+            current.tokens_unknown_now |= usage.tokens_unknown;
         }
     }
 

@@ -119,6 +119,7 @@ impl Machine<'_> {
         let Some(current) = self.state_mut(stage) else { return };
         current.idle = 0;
         current.cut_off = false;
+        (current.cost_unknown_now, current.tokens_unknown_now) = (false, false);
         current.answer = None;
         if current.status == StageStatus::Pending {
             return;

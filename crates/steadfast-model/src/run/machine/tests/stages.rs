@@ -341,3 +341,21 @@ fn stages_that_need_each_other_end_the_run() {
     drive.send(RunEvent::Started);
     assert_eq!(drive.end().0, RunStatus::Failed);
 }
+
+#[test]
+fn an_unknown_cost_of_one_stage_does_not_end_another() {
+    let limits = Limits::default().with(Axis::Usd, 1_000_000);
+    let stages = vec![once("script", &[]), StagePlan { limits, ..once("agent", &[1]) }];
+    let unknown = || {
+        let mut silent = success("1");
+        silent.usage.cost_unknown = true;
+        Outcome::Succeeded(Box::new(silent))
+    };
+    let mut drive = Drive::started(pipeline_of(stages));
+    drive.ended("1.1.1", unknown());
+    assert_eq!(statuses(&drive), ["completed fixed-n", "running -"]);
+    // Its own unknown cost does.
+    let mut drive = Drive::started(pipeline_of(vec![StagePlan { limits, runs: 2, ..once("agent", &[]) }]));
+    drive.ended("1.1.1", unknown());
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("budget_usd")));
+}
