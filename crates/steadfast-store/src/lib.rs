@@ -2,6 +2,7 @@
 //! future, sets the pragmas, and starts write transactions. The SQL of each aggregate is in the modules below.
 
 mod appointments;
+mod clock;
 mod codex_goals;
 mod column;
 mod error;

@@ -16,7 +16,7 @@ const MIGRATIONS: [&str; 6] = [
 
 /// Changes of version 6 since it began. `user_version` counts those a file has. Older binaries of version 6 still work
 /// with the result, so the version of the schema stays, and no backup is made.
-const ADDITIONS: [&str; 7] = [
+const ADDITIONS: [&str; 8] = [
     include_str!("../migrations/0006_1_memory.sql"),
     include_str!("../migrations/0006_2_runs.sql"),
     include_str!("../migrations/0006_3_outbox.sql"),
@@ -24,6 +24,7 @@ const ADDITIONS: [&str; 7] = [
     include_str!("../migrations/0006_5_commands.sql"),
     include_str!("../migrations/0006_6_proof.sql"),
     include_str!("../migrations/0006_7_pipelines.sql"),
+    include_str!("../migrations/0006_8_bounds.sql"),
 ];
 
 /// Whether a file has all additions.

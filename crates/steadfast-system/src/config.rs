@@ -3,6 +3,7 @@
 
 mod limits;
 mod notify;
+mod retention;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,11 @@ use steadfast_model::host::Host;
 
 pub use limits::LimitsConfig;
 pub use notify::{NoSecret, NotifyConfig};
+pub use retention::RetentionConfig;
 
 /// The keys of the file that are not a mistyped `[limits]`.
-const SECTIONS: [&str; 9] = ["db", "goal", "accounting", "limits", "memory", "agents", "runs", "watch", "notify"];
+const SECTIONS: [&str; 10] =
+    ["db", "goal", "accounting", "limits", "memory", "agents", "runs", "watch", "notify", "retention"];
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -34,6 +37,7 @@ pub struct Config {
     pub runs: RunsConfig,
     pub watch: WatchConfig,
     pub notify: NotifyConfig,
+    pub retention: RetentionConfig,
 }
 
 /// What is remembered of sessions.

@@ -126,7 +126,7 @@ pub fn next(goal: &Goal, facts: Facts, now: Millis) -> Next {
     match goal.status {
         GoalStatus::Complete | GoalStatus::Abandoned => Next::Over,
         GoalStatus::Active => next_of_active(goal, facts, now),
-        GoalStatus::BudgetLimited if goal.wind_down.is_some() && facts.turn_runs => Next::WindsDown,
+        GoalStatus::BudgetLimited => next_of_spent(goal, facts, now),
         GoalStatus::Paused if goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) => match goal.wake_at_ms {
             // The end of the turn starts the waker.
             Some(at) if facts.client_runs && facts.turn_runs && goal.host.capabilities().can_wake => {
@@ -135,7 +135,19 @@ pub fn next(goal: &Goal, facts: Facts, now: Millis) -> Next {
             Some(at) => wakes(at, facts, now),
             None => Next::NeedsUser,
         },
-        GoalStatus::Paused | GoalStatus::Blocked | GoalStatus::BudgetLimited => Next::NeedsUser,
+        GoalStatus::Paused | GoalStatus::Blocked => Next::NeedsUser,
+    }
+}
+
+/// Charging makes a goal `budget_limited` in the middle of a turn; its wind-down turn is granted when that turn ends, and
+/// may begin a moment later.
+fn next_of_spent(goal: &Goal, facts: Facts, now: Millis) -> Next {
+    let begins = goal.wake_at_ms.or(goal.woken_at_ms).is_some_and(|at| now - at <= TURN_BEGINS_WITHIN);
+    match goal.wind_down {
+        _ if !facts.client_runs => Next::NeedsUser,
+        Some(_) if facts.turn_runs || begins => Next::WindsDown,
+        None if facts.turn_runs && !goal.budget_limit_reported => Next::TurnEnds,
+        _ => Next::NeedsUser,
     }
 }
 
@@ -286,6 +298,25 @@ mod tests {
         }
         for status in [GoalStatus::Complete, GoalStatus::Abandoned] {
             assert_eq!(next(&Goal { status, ..goal() }, TURN, NOW), Next::Over, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_spent_goal_needs_the_user_only_after_its_wind_down_turn() {
+        let spent = Goal { status: GoalStatus::BudgetLimited, ..goal() };
+        assert_eq!(next(&spent, TURN, NOW), Next::TurnEnds, "the turn that spent it runs");
+        let granted = Goal { wind_down: Some(Axis::Tokens), budget_limit_reported: true, ..spent };
+        let due = Goal { wake_at_ms: Some(NOW), ..granted.clone() };
+        let woken = Goal { woken_at_ms: Some(NOW), ..granted.clone() };
+        assert_eq!(next(&due, IDLE, NOW), Next::WindsDown);
+        assert_eq!(next(&woken, IDLE, NOW + 1), Next::WindsDown);
+        assert_eq!(next(&granted, TURN, NOW), Next::WindsDown);
+        for (goal, facts, now) in [
+            (&woken, IDLE, NOW + TURN_BEGINS_WITHIN + 1),
+            (&due, Facts { client_runs: false, ..IDLE }, NOW),
+            (&Goal { wind_down: None, ..granted.clone() }, TURN, NOW),
+        ] {
+            assert_eq!(next(goal, facts, now), Next::NeedsUser, "{facts:?}");
         }
     }
 

@@ -1,0 +1,34 @@
+-- The clock of the store, one row. `now_ms` is the time at the last look, `boot_ms` and `suspended_ms` the machine's
+-- own counters at that moment, `aged_ms` the time by which old rows are deleted: it never leaps ahead.
+CREATE TABLE clock (
+  id           INTEGER PRIMARY KEY CHECK (id = 1),
+  boot_id      TEXT    NOT NULL,
+  boot_ms      INTEGER NOT NULL,
+  suspended_ms INTEGER NOT NULL,
+  now_ms       INTEGER NOT NULL,
+  aged_ms      INTEGER NOT NULL
+);
+
+-- How far each task of upkeep has come. A task works in small steps and continues at `position`.
+CREATE TABLE upkeep (
+  task      TEXT    PRIMARY KEY NOT NULL,
+  position  TEXT    NOT NULL DEFAULT '',
+  due_at_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What the deleted rows of the ledger add up to, by local day.
+CREATE TABLE usage_days (
+  day                      TEXT    NOT NULL,
+  host                     TEXT    NOT NULL,
+  model                    TEXT    NOT NULL,
+  in_goals                 INTEGER NOT NULL,
+  responses                INTEGER NOT NULL,
+  input_tokens             INTEGER NOT NULL,
+  output_tokens            INTEGER NOT NULL,
+  cache_creation_tokens    INTEGER NOT NULL,
+  cache_creation_1h_tokens INTEGER NOT NULL,
+  cache_read_tokens        INTEGER NOT NULL,
+  cost_micros              INTEGER NOT NULL,
+  unpriced_tokens          INTEGER NOT NULL,
+  PRIMARY KEY (day, host, model, in_goals)
+) WITHOUT ROWID;
