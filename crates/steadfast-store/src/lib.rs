@@ -9,6 +9,7 @@ mod error;
 mod goals;
 mod import;
 mod ledger;
+mod line;
 mod memory;
 mod migrate;
 mod outage;
@@ -24,6 +25,7 @@ mod subagents;
 pub mod testing;
 mod typed_commands;
 mod verifications;
+mod wait;
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -31,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Transaction};
 
 use steadfast_system::{bounded, paths};
 
@@ -51,15 +53,13 @@ pub use runs::{
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
+use wait::{BUSY_TIMEOUT, Waits};
 
 /// The schema this binary writes.
 pub const SCHEMA_VERSION: i64 = 6;
 
 // Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
-
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// An open store.
 #[derive(Debug)]
@@ -68,6 +68,7 @@ pub struct Store {
     path: PathBuf,
     /// When it stops waiting for other processes; without one, each wait takes up to [`BUSY_TIMEOUT`].
     deadline: Option<Instant>,
+    waits: Waits,
     added_message: Cell<bool>,
 }
 
@@ -140,13 +141,14 @@ impl Store {
             db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
             path: path.to_owned(),
             deadline,
+            waits: Waits::default(),
             added_message: Cell::new(false),
         };
         // SQLite does not wait for the lock when it makes a new file a WAL database.
-        let deadline = deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT);
+        let (began, deadline) = (Instant::now(), store.end_of_wait());
         loop {
             match store.prepare().map_err(|error| with_path(path, error)) {
-                Err(StoreError::Busy(_)) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
+                Err(StoreError::Busy(_)) if Instant::now() < deadline => wait::pause(began),
                 other => return other.map(|()| store),
             }
         }
@@ -161,7 +163,7 @@ impl Store {
     }
 
     fn prepare(&mut self) -> Result<(), StoreError> {
-        self.db.busy_timeout(self.time_left().unwrap_or(BUSY_TIMEOUT))?;
+        self.db.busy_handler(Some(self.waits.handler(self.deadline)))?;
         // Keeps a query plan independent of the bound values, so that SQLite prepares a statement once.
         self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let version = migrate::version(&self.db)?;
@@ -180,7 +182,7 @@ impl Store {
             self.keep_old_version(version)?;
         }
         if version < SCHEMA_VERSION || !migrate::is_complete(&self.db)? {
-            migrate::run(&mut self.db)?;
+            migrate::run(self.begin()?)?;
         }
         Ok(())
     }
@@ -189,22 +191,22 @@ impl Store {
         &self.path
     }
 
-    fn time_left(&self) -> Option<Duration> {
-        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    /// When a wait that begins now is over.
+    fn end_of_wait(&self) -> Instant {
+        self.deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT)
+    }
+
+    /// Begins a write transaction when the writers that came before are done.
+    fn begin(&self) -> Result<Transaction<'_>, StoreError> {
+        let begun = self.waits.without(|| line::begin(&self.db, &self.path, self.end_of_wait()));
+        begun.map_err(|error| explain(&self.path, error))
     }
 
     /// Runs `work` in one write transaction; an error rolls everything back.
     pub fn write<T, E: From<StoreError>>(&mut self, work: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
-        let path = self.path.clone();
-        if let Some(left) = self.time_left() {
-            self.db.busy_timeout(left).map_err(|error| E::from(explain(&path, error)))?;
-        }
-        let tx = self
-            .db
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| E::from(explain(&path, error)))?;
+        let tx = self.begin()?;
         let done = work(Db(&tx, &self.added_message))?;
-        tx.commit().map_err(|error| E::from(explain(&path, error)))?;
+        tx.commit().map_err(|error| explain(&self.path, error))?;
         Ok(done)
     }
 

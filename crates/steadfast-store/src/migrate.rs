@@ -1,7 +1,7 @@
 //! Brings a database of any earlier version up to ours, in one transaction. Versions 1 to 5 are those of the
 //! claude-goal plugin; a new file runs through them too, so that there is one way to every schema.
 
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 use super::{SCHEMA_VERSION, StoreError};
 
@@ -54,8 +54,7 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     }
 }
 
-pub(super) fn run(db: &mut Connection) -> Result<(), StoreError> {
-    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn run(tx: Transaction<'_>) -> Result<(), StoreError> {
     // Another process may have migrated while we waited for the lock.
     let from = version(&tx)?;
     for (migration, number) in MIGRATIONS.iter().zip(1..) {
