@@ -14,6 +14,7 @@ mod memory;
 mod migrate;
 mod outage;
 mod outbox;
+mod purge;
 mod queue;
 mod quota;
 mod runs;
@@ -46,6 +47,7 @@ pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use outage::Outage;
+pub use purge::{Progress, PurgePart};
 pub use queue::QueuedGoal;
 pub use runs::{
     ApprovalRow, IterationReport, IterationRow, IterationUsage, Nesting, NoteRow, RunFilter, RunLine, RunRow,
@@ -173,6 +175,11 @@ impl Store {
         if self.db.is_readonly("main")? {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
+        if version == 0 {
+            // Only a file without pages takes this; it lets free pages be given back one by one.
+            self.db.pragma_update(None, "auto_vacuum", "incremental")?;
+        }
+        self.set_secure_delete("FAST")?;
         let mode: String = self.db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != "wal" {
             let _: String = self.db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
