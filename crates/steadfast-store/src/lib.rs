@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior};
 
+use steadfast_model::clock::steady::Tick;
 use steadfast_system::{bounded, paths};
 
 pub use appointments::Appointment;
@@ -69,6 +70,8 @@ pub struct Store {
     /// When it stops waiting for other processes; without one, each wait takes up to [`BUSY_TIMEOUT`].
     deadline: Option<Instant>,
     added_message: Cell<bool>,
+    /// The row of the clock, as last seen.
+    tick: Option<Tick>,
 }
 
 /// Reads and writes rows, inside a transaction or outside of one. The modules below add the methods.
@@ -141,6 +144,7 @@ impl Store {
             path: path.to_owned(),
             deadline,
             added_message: Cell::new(false),
+            tick: None,
         };
         // SQLite does not wait for the lock when it makes a new file a WAL database.
         let deadline = deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT);
@@ -182,7 +186,7 @@ impl Store {
         if version < SCHEMA_VERSION || !migrate::is_complete(&self.db)? {
             migrate::run(&mut self.db)?;
         }
-        Ok(())
+        self.read_clock()
     }
 
     pub fn path(&self) -> &Path {
@@ -203,7 +207,9 @@ impl Store {
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|error| E::from(explain(&path, error)))?;
-        let done = work(Db(&tx, &self.added_message))?;
+        let db = Db(&tx, &self.added_message);
+        db.keep_time(&mut self.tick)?;
+        let done = work(db)?;
         tx.commit().map_err(|error| E::from(explain(&path, error)))?;
         Ok(done)
     }

@@ -33,7 +33,9 @@ struct SessionContext {
 }
 
 pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
-    let context = SessionContext { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
+    let paths = Paths::find(db)?;
+    let now = super::now(&paths);
+    let context = SessionContext { paths, directory: std::env::current_dir()?, now };
     match verb {
         SessionVerb::List { all, limit } => list::list(&context, *all, *limit),
         SessionVerb::Show(which) => show::show(&context, which),
