@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Transaction};
 
+use steadfast_model::clock::steady::Tick;
 use steadfast_system::{bounded, paths};
 
 pub use appointments::Appointment;
@@ -76,6 +77,8 @@ pub struct Store {
     deadline: Option<Instant>,
     waits: Waits,
     added_message: Cell<bool>,
+    /// The row of the clock, as last seen.
+    tick: Option<Tick>,
 }
 
 /// Reads and writes rows, inside a transaction or outside of one. The modules below add the methods.
@@ -149,6 +152,7 @@ impl Store {
             deadline,
             waits: Waits::default(),
             added_message: Cell::new(false),
+            tick: None,
         };
         // SQLite does not wait for the lock when it makes a new file a WAL database.
         let (began, deadline) = (Instant::now(), store.end_of_wait());
@@ -201,7 +205,7 @@ impl Store {
             };
             migrate::run(self.begin()?)?;
         }
-        Ok(())
+        self.read_clock()
     }
 
     pub fn path(&self) -> &Path {
@@ -221,9 +225,13 @@ impl Store {
 
     /// Runs `work` in one write transaction; an error rolls everything back.
     pub fn write<T, E: From<StoreError>>(&mut self, work: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
+        let mut tick = self.tick.clone();
         let tx = self.begin()?;
-        let done = work(Db(&tx, &self.added_message))?;
+        let db = Db(&tx, &self.added_message);
+        db.keep_time(&mut tick)?;
+        let done = work(db)?;
         tx.commit().map_err(|error| explain(&self.path, error))?;
+        self.tick = tick;
         Ok(done)
     }
 

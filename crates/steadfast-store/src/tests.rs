@@ -179,6 +179,7 @@ fn an_unwritable_store_is_reported_as_read_only() {
         deadline: None,
         waits: Waits::default(),
         added_message: Cell::new(false),
+        tick: None,
     };
     let refused = store.prepare().map_err(|error| with_path(store.path(), error));
     assert!(matches!(refused, Err(StoreError::ReadOnly(at)) if at == path));

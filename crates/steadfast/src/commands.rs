@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steadfast_app::action::{self, ActionError};
 use steadfast_app::caller;
-use steadfast_model::clock;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Actor;
 use steadfast_store::{Origin, Store};
 use steadfast_system::log;
@@ -35,6 +35,13 @@ use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output::{CommandOutput, CommandResult};
 use crate::waiting;
+
+/// The time of a command. The store is opened for that: it keeps the steady time.
+fn now(paths: &Paths) -> Millis {
+    // The command itself reports what is wrong with the store.
+    drop(Store::open_if_there(&paths.store));
+    clock::now()
+}
 
 /// Refuses a command by which an agent could free itself or hide what it did. The attempt is logged.
 fn refuse_agents(paths: &Paths, verb: &'static str) -> Result<(), CliError> {

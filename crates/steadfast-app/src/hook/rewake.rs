@@ -46,7 +46,8 @@ pub fn rewake(
         own: ProcessId::own(),
         client,
         started: Instant::now(),
-        started_at: clock::now(),
+        started_at_wall: clock::wall(),
+        started_at: None,
         is_registered: false,
         is_logged: false,
     };
@@ -62,7 +63,9 @@ struct Waker<'a> {
     own: ProcessId,
     client: Option<ProcessId>,
     started: Instant,
-    started_at: Millis,
+    started_at_wall: Millis,
+    /// The same in the store's time, once that is known.
+    started_at: Option<Millis>,
     is_registered: bool,
     is_logged: bool,
 }
@@ -96,7 +99,7 @@ impl Waker<'_> {
                     Ok(Look::Again(at)) => due = at,
                     Ok(Look::Undecided) => {
                         // Ignore a refusal here; the next look reports it.
-                        let _ = handle_call(self.input, self.paths, self.client, clock::now());
+                        let _ = handle_call(self.input, self.paths, self.client, clock::wall());
                         seen = None;
                     }
                     // Busy or full: it is tried again, for as long as the client runs.
@@ -119,6 +122,7 @@ impl Waker<'_> {
         let Some(mut store) = Store::open_if_there(&self.paths.store)? else {
             return Ok(Look::Done);
         };
+        let started_at = *self.started_at.get_or_insert_with(|| clock::from_wall(self.started_at_wall));
         let id = &self.input.session_id;
         let Some(session) = store.read().session(id)? else {
             return Ok(Look::Done);
@@ -137,7 +141,7 @@ impl Waker<'_> {
             return Ok(Look::Done);
         }
         if let Some(since) = session.activity.turn_since_ms {
-            let is_ending = self.ends_turn() && since <= self.started_at;
+            let is_ending = self.ends_turn() && since <= started_at;
             return Ok(if is_ending { self.not_recorded_yet() } else { Look::Done });
         }
         if !self.is_registered {

@@ -31,7 +31,7 @@ type Forks = HashMap<String, Vec<String>>;
 impl Db<'_> {
     /// Sessions without activity for `days`, the oldest first, as many as go at once; 0 keeps everything.
     pub fn old_sessions(self, now: Millis, days: u32) -> Result<Vec<String>, StoreError> {
-        match oldest_kept(now, days) {
+        match self.oldest_kept(now, days)? {
             Some(before) => self.expired(before, now, FORGOTTEN_AT_ONCE),
             None => Ok(Vec::new()),
         }
@@ -40,7 +40,7 @@ impl Db<'_> {
     /// Deletes the memory of those chosen sessions that are still old: the search was outside of this transaction.
     pub fn forget_old(self, chosen: &[String], now: Millis, days: u32) -> Result<Vec<Forgotten>, StoreError> {
         let mut gone = Vec::new();
-        let Some(before) = oldest_kept(now, days).filter(|_| !chosen.is_empty()) else {
+        let Some(before) = self.oldest_kept(now, days)?.filter(|_| !chosen.is_empty()) else {
             return Ok(gone);
         };
         let forks = self.forks()?;
@@ -50,6 +50,12 @@ impl Db<'_> {
             }
         }
         Ok(gone)
+    }
+
+    /// What was active at this moment or later stays.
+    fn oldest_kept(self, now: Millis, days: u32) -> Result<Option<Millis>, StoreError> {
+        let now = self.aged_now(now)?;
+        Ok((days > 0).then(|| now.saturating_sub(Millis::from(days) * DAY)))
     }
 
     /// Sessions whose last activity was before a moment and that are not needed any more, the oldest first.
@@ -154,9 +160,4 @@ impl Db<'_> {
         }
         Ok(())
     }
-}
-
-/// What was active at this moment or later stays.
-fn oldest_kept(now: Millis, days: u32) -> Option<Millis> {
-    (days > 0).then(|| now.saturating_sub(Millis::from(days) * DAY))
 }
