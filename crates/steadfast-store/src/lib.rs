@@ -32,6 +32,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Transaction};
 
@@ -60,6 +61,9 @@ pub const SCHEMA_VERSION: i64 = 6;
 
 // Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
+
+/// SQLite keeps the file of the log. After a large write, the next one that starts it anew cuts it to this size.
+const LOG_LIMIT: u64 = 8 << 20;
 
 /// An open store.
 #[derive(Debug)]
@@ -178,6 +182,8 @@ impl Store {
             let _: String = self.db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
         }
         self.db.pragma_update(None, "synchronous", "full")?;
+        let _: i64 =
+            self.db.pragma_update_and_check(None, "journal_size_limit", LOG_LIMIT.cast_signed(), |row| row.get(0))?;
         if (1..SCHEMA_VERSION).contains(&version) {
             self.keep_old_version(version)?;
         }
@@ -297,11 +303,16 @@ fn with_path(path: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// Copies an open database over the file at `target`.
+/// Copies an open database over the file at `target`, in one step: a step reads one snapshot, which blocks no writer of a
+/// WAL database. Between two steps other processes write, and the copy would begin anew, for ever on a busy store.
 fn copy_database(source: &Connection, target: &Path) -> Result<(), StoreError> {
     let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let backup = rusqlite::backup::Backup::new(source, &mut destination)?;
-    Ok(backup.run_to_completion(1_000, Duration::ZERO, None)?)
+    let backup = Backup::new(source, &mut destination)?;
+    match backup.step(-1)? {
+        StepResult::Done => Ok(()),
+        // The connection waited for the lock.
+        _ => Err(StoreError::Busy(source.path().map_or_else(|| target.to_owned(), PathBuf::from))),
+    }
 }
 
 /// `goals.db` and `v4.bak` give `goals.db.v4.bak`.
