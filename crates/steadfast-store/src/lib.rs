@@ -68,6 +68,9 @@ pub const SCHEMA_VERSION: i64 = 6;
 // Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
 
+/// SQLite keeps the file of the log. After a large write, the next one that starts it anew cuts it to this size.
+const LOG_LIMIT: u64 = 8 << 20;
+
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
@@ -193,6 +196,8 @@ impl Store {
             let _: String = self.db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
         }
         self.db.pragma_update(None, "synchronous", "full")?;
+        let _: i64 =
+            self.db.pragma_update_and_check(None, "journal_size_limit", LOG_LIMIT.cast_signed(), |row| row.get(0))?;
         if (1..SCHEMA_VERSION).contains(&version) {
             self.keep_old_version(version)?;
         }

@@ -10,6 +10,7 @@ use super::*;
 use crate::testing::{SESSION, START, World, goal};
 
 mod import;
+mod long_work;
 mod old_versions;
 mod rows;
 

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HookError, handle_call};
+use super::{HookError, handle_call, outage};
 use crate::caller;
 use crate::wake::{self, Woken};
 use steadfast_hosts::adapter;
@@ -18,8 +18,9 @@ use steadfast_system::log;
 use steadfast_system::paths::Paths;
 use steadfast_system::process::ProcessId;
 
-/// How long the hook that records the start of a session or the end of a turn may take. After that it has failed, and the waker takes over.
-const DECISION_WAIT: Duration = Duration::from_secs(15);
+/// How long the hook that records the start of a session or the end of a turn may take: its wait for the store, and its
+/// work. After that it has failed, and the waker takes over.
+const DECISION_WAIT: Duration = Duration::from_secs(outage::LONGEST.as_secs() + 5);
 /// What happens right after the start is seen at once.
 const BUSY_TIME: Duration = Duration::from_secs(5);
 const SHORT_STEP: Duration = Duration::from_millis(50);
