@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::{Store, StoreError, connect_read_only, create_if_missing, migrate, with_path};
+use super::{BUSY_TIMEOUT, Store, StoreError, connect_read_only, create_if_missing, migrate, with_path};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,8 +97,8 @@ fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
     let explained = |error| with_path(path, error);
     create_if_missing(copy)?;
     let original = connect_read_only(path)?;
-    original.busy_timeout(super::BUSY_TIMEOUT)?;
-    super::copy_database(&original, copy).map_err(explained)?;
+    original.busy_timeout(BUSY_TIMEOUT)?;
+    super::backup::copy_database(&original, copy).map_err(explained)?;
     drop(original);
     let version = migrate::version(&connect_read_only(copy)?).map_err(explained)?;
     if version == 0 {

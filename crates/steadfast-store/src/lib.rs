@@ -2,6 +2,7 @@
 //! future, sets the pragmas, and starts write transactions. The SQL of each aggregate is in the modules below.
 
 mod appointments;
+mod backup;
 mod clock;
 mod codex_goals;
 mod column;
@@ -9,10 +10,12 @@ mod error;
 mod goals;
 mod import;
 mod ledger;
+mod line;
 mod memory;
 mod migrate;
 mod outage;
 mod outbox;
+mod purge;
 mod queue;
 mod quota;
 mod runs;
@@ -24,6 +27,7 @@ mod subagents;
 pub mod testing;
 mod typed_commands;
 mod verifications;
+mod wait;
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -31,11 +35,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Transaction};
 
 use steadfast_system::{bounded, paths};
 
 pub use appointments::Appointment;
+pub use backup::{
+    Backup, BackupKind, BackupLock, backup_is_due, backups, backups_dir, has_room_for_backup, newest_backup,
+};
 pub use codex_goals::codex_goal;
 pub use error::StoreError;
 use error::explain;
@@ -44,6 +51,7 @@ pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use outage::Outage;
+pub use purge::{Progress, PurgePart};
 pub use queue::QueuedGoal;
 pub use runs::{
     ApprovalRow, IterationReport, IterationRow, IterationUsage, Nesting, NoteRow, RunFilter, RunLine, RunRow,
@@ -51,15 +59,13 @@ pub use runs::{
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
+use wait::{BUSY_TIMEOUT, Waits};
 
 /// The schema this binary writes.
 pub const SCHEMA_VERSION: i64 = 6;
 
 // Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
-
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// An open store.
 #[derive(Debug)]
@@ -68,6 +74,7 @@ pub struct Store {
     path: PathBuf,
     /// When it stops waiting for other processes; without one, each wait takes up to [`BUSY_TIMEOUT`].
     deadline: Option<Instant>,
+    waits: Waits,
     added_message: Cell<bool>,
 }
 
@@ -140,13 +147,14 @@ impl Store {
             db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
             path: path.to_owned(),
             deadline,
+            waits: Waits::default(),
             added_message: Cell::new(false),
         };
         // SQLite does not wait for the lock when it makes a new file a WAL database.
-        let deadline = deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT);
+        let (began, deadline) = (Instant::now(), store.end_of_wait());
         loop {
             match store.prepare().map_err(|error| with_path(path, error)) {
-                Err(StoreError::Busy(_)) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
+                Err(StoreError::Busy(_)) if Instant::now() < deadline => wait::pause(began),
                 other => return other.map(|()| store),
             }
         }
@@ -161,7 +169,7 @@ impl Store {
     }
 
     fn prepare(&mut self) -> Result<(), StoreError> {
-        self.db.busy_timeout(self.time_left().unwrap_or(BUSY_TIMEOUT))?;
+        self.db.busy_handler(Some(self.waits.handler(self.deadline)))?;
         // Keeps a query plan independent of the bound values, so that SQLite prepares a statement once.
         self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let version = migrate::version(&self.db)?;
@@ -171,6 +179,11 @@ impl Store {
         if self.db.is_readonly("main")? {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
+        if version == 0 {
+            // Only a file without pages takes this; it lets free pages be given back one by one.
+            self.db.pragma_update(None, "auto_vacuum", "incremental")?;
+        }
+        self.set_secure_delete("FAST")?;
         let mode: String = self.db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != "wal" {
             let _: String = self.db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -180,7 +193,13 @@ impl Store {
             self.keep_old_version(version)?;
         }
         if version < SCHEMA_VERSION || !migrate::is_complete(&self.db)? {
-            migrate::run(&mut self.db)?;
+            // Held until the migration is over, so that no other process makes another copy.
+            let _lock = if version == SCHEMA_VERSION {
+                self.keep_before_additions(steadfast_model::clock::now())?
+            } else {
+                None
+            };
+            migrate::run(self.begin()?)?;
         }
         Ok(())
     }
@@ -189,22 +208,22 @@ impl Store {
         &self.path
     }
 
-    fn time_left(&self) -> Option<Duration> {
-        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    /// When a wait that begins now is over.
+    pub(crate) fn end_of_wait(&self) -> Instant {
+        self.deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT)
+    }
+
+    /// Begins a write transaction when the writers that came before are done.
+    fn begin(&self) -> Result<Transaction<'_>, StoreError> {
+        let begun = self.waits.without(|| line::begin(&self.db, &self.path, self.end_of_wait()));
+        begun.map_err(|error| explain(&self.path, error))
     }
 
     /// Runs `work` in one write transaction; an error rolls everything back.
     pub fn write<T, E: From<StoreError>>(&mut self, work: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
-        let path = self.path.clone();
-        if let Some(left) = self.time_left() {
-            self.db.busy_timeout(left).map_err(|error| E::from(explain(&path, error)))?;
-        }
-        let tx = self
-            .db
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| E::from(explain(&path, error)))?;
+        let tx = self.begin()?;
         let done = work(Db(&tx, &self.added_message))?;
-        tx.commit().map_err(|error| E::from(explain(&path, error)))?;
+        tx.commit().map_err(|error| explain(&self.path, error))?;
         Ok(done)
     }
 
@@ -213,37 +232,9 @@ impl Store {
         Db(&self.db, &self.added_message)
     }
 
-    /// Copies the open store to a new file; an existing one is replaced only when the copy is complete.
-    pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
-        let copy = self.copy_beside(target)?;
-        copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
-        Ok(())
-    }
-
-    /// Keeps a copy of the store before a migration. If another process migrated it meanwhile, that process made the
-    /// copy, and this one must not replace it.
-    fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
-        let target = beside(&self.path, &format!("v{version}.bak"));
-        let copy = self.copy_beside(&target)?;
-        if migrate::version(&connect_read_only(copy.path())?)? == version {
-            copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
-        }
-        Ok(())
-    }
-
-    fn copy_beside(&self, target: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
-        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let copy = tempfile::Builder::new().prefix(".steadfast-backup").tempfile_in(directory)?;
-        copy_database(&self.db, copy.path())?;
-        copy.as_file().sync_all()?;
-        Ok(copy)
-    }
-
     /// Asks SQLite for faults in the file; empty when there are none.
     pub fn integrity_faults(&self) -> Result<Vec<String>, StoreError> {
-        let mut statement = self.db.prepare("PRAGMA integrity_check(20)")?;
-        let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        backup::integrity_faults(&self.db).map_err(|error| with_path(&self.path, error))
     }
 
     pub fn journal_mode(&self) -> Result<String, StoreError> {
@@ -293,13 +284,6 @@ fn with_path(path: &Path, error: StoreError) -> StoreError {
         StoreError::Query(error) => explain(path, error),
         other => other,
     }
-}
-
-/// Copies an open database over the file at `target`.
-fn copy_database(source: &Connection, target: &Path) -> Result<(), StoreError> {
-    let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let backup = rusqlite::backup::Backup::new(source, &mut destination)?;
-    Ok(backup.run_to_completion(1_000, Duration::ZERO, None)?)
 }
 
 /// `goals.db` and `v4.bak` give `goals.db.v4.bak`.

@@ -1,7 +1,7 @@
 //! Brings a database of any earlier version up to ours, in one transaction. Versions 1 to 5 are those of the
 //! claude-goal plugin; a new file runs through them too, so that there is one way to every schema.
 
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 use super::{SCHEMA_VERSION, StoreError};
 
@@ -15,7 +15,7 @@ const MIGRATIONS: [&str; 6] = [
 ];
 
 /// Changes of version 6 since it began. `user_version` counts those a file has. Older binaries of version 6 still work
-/// with the result, so the version of the schema stays, and no backup is made.
+/// with the result, so the version of the schema stays.
 const ADDITIONS: [&str; 8] = [
     include_str!("../migrations/0006_1_memory.sql"),
     include_str!("../migrations/0006_2_runs.sql"),
@@ -37,6 +37,11 @@ fn additions(db: &Connection) -> Result<usize, StoreError> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
+/// The version of the schema and how many additions it has, such as `6.8`.
+pub(super) fn full_version(db: &Connection) -> Result<String, StoreError> {
+    Ok(format!("{}.{}", version(db)?, additions(db)?))
+}
+
 /// The version of the schema; 0 for an empty file. A database with tables but no version is not ours to touch.
 pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     let tables: i64 = db.query_row(
@@ -54,8 +59,7 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     }
 }
 
-pub(super) fn run(db: &mut Connection) -> Result<(), StoreError> {
-    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn run(tx: Transaction<'_>) -> Result<(), StoreError> {
     // Another process may have migrated while we waited for the lock.
     let from = version(&tx)?;
     for (migration, number) in MIGRATIONS.iter().zip(1..) {
