@@ -77,8 +77,8 @@ fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
 pub fn headline(text: &str, most: usize) -> String {
     let is_plain = |c: &char| !c.is_control() && !turns_direction(*c);
     let line: String = text.chars().take_while(|c| *c != '\n').filter(is_plain).collect();
-    let cut = cut(&line, most);
-    if text.contains('\n') && cut == line { format!("{} …", cut.trim_end()) } else { cut }
+    let line = if text.contains('\n') { format!("{} …", line.trim_end()) } else { line };
+    cut(&line, most)
 }
 
 /// A text without its line breaks: one line, printable.
@@ -299,6 +299,7 @@ mod tests {
         assert_eq!((head("目標", 4), head("目標", 9)), ("目", "目標"));
         assert_eq!((tail("目標", 4), tail("目標", 9)), ("標", "目標"));
         assert_eq!(headline("one\ntwo", 80), "one …");
+        assert_eq!((headline("one\ntwo", 3), headline("one\ntwo", 4)), ("on…".into(), "one…".into()));
         assert_eq!((cut_to_columns("abcdef", 6), cut_to_columns("abcdefg", 6)), ("abcdef".into(), "abcde…".into()));
         assert_eq!((cut_to_columns("目標を", 6), cut_to_columns("“目標を達”", 6)), ("目標を".into(), "“目標…".into()));
     }

@@ -32,3 +32,9 @@ CREATE TABLE usage_days (
   unpriced_tokens          INTEGER NOT NULL,
   PRIMARY KEY (day, host, model, in_goals)
 ) WITHOUT ROWID;
+
+-- Zeros that a purge writes over free pages. Empty otherwise.
+CREATE TABLE wiped_pages (
+  id    INTEGER PRIMARY KEY,
+  zeros BLOB    NOT NULL
+);

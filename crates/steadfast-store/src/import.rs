@@ -141,7 +141,7 @@ fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
     create_if_missing(copy)?;
     let original = connect_read_only(path)?;
     original.busy_timeout(BUSY_TIMEOUT)?;
-    super::copy_database(&original, copy).map_err(explained)?;
+    super::backup::copy_database(&original, copy).map_err(explained)?;
     drop(original);
     let version = migrate::version(&connect_read_only(copy)?).map_err(explained)?;
     if version == 0 {

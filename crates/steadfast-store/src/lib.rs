@@ -2,6 +2,7 @@
 //! future, sets the pragmas, and starts write transactions. The SQL of each aggregate is in the modules below.
 
 mod appointments;
+mod backup;
 mod clock;
 mod codex_goals;
 mod column;
@@ -14,6 +15,7 @@ mod memory;
 mod migrate;
 mod outage;
 mod outbox;
+mod purge;
 mod queue;
 mod quota;
 mod runs;
@@ -32,13 +34,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Transaction};
 
 use steadfast_system::{bounded, paths};
 
 pub use appointments::Appointment;
+pub use backup::{
+    Backup, BackupKind, BackupLock, backup_is_due, backups, backups_dir, has_room_for_backup, newest_backup,
+};
 pub use codex_goals::codex_goal;
 pub use error::StoreError;
 use error::explain;
@@ -47,6 +51,7 @@ pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use outage::Outage;
+pub use purge::{Progress, PurgePart};
 pub use queue::QueuedGoal;
 pub use runs::{
     ApprovalRow, IterationReport, IterationRow, IterationUsage, Nesting, NoteRow, RunFilter, RunLine, RunRow,
@@ -177,6 +182,11 @@ impl Store {
         if self.db.is_readonly("main")? {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
+        if version == 0 {
+            // Only a file without pages takes this; it lets free pages be given back one by one.
+            self.db.pragma_update(None, "auto_vacuum", "incremental")?;
+        }
+        self.set_secure_delete("FAST")?;
         let mode: String = self.db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != "wal" {
             let _: String = self.db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -188,6 +198,12 @@ impl Store {
             self.keep_old_version(version)?;
         }
         if version < SCHEMA_VERSION || !migrate::is_complete(&self.db)? {
+            // Held until the migration is over, so that no other process makes another copy.
+            let _lock = if version == SCHEMA_VERSION {
+                self.keep_before_additions(steadfast_model::clock::now())?
+            } else {
+                None
+            };
             migrate::run(self.begin()?)?;
         }
         Ok(())
@@ -198,7 +214,7 @@ impl Store {
     }
 
     /// When a wait that begins now is over.
-    fn end_of_wait(&self) -> Instant {
+    pub(crate) fn end_of_wait(&self) -> Instant {
         self.deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT)
     }
 
@@ -221,37 +237,9 @@ impl Store {
         Db(&self.db, &self.added_message)
     }
 
-    /// Copies the open store to a new file; an existing one is replaced only when the copy is complete.
-    pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
-        let copy = self.copy_beside(target)?;
-        copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
-        Ok(())
-    }
-
-    /// Keeps a copy of the store before a migration. If another process migrated it meanwhile, that process made the
-    /// copy, and this one must not replace it.
-    fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
-        let target = beside(&self.path, &format!("v{version}.bak"));
-        let copy = self.copy_beside(&target)?;
-        if migrate::version(&connect_read_only(copy.path())?)? == version {
-            copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
-        }
-        Ok(())
-    }
-
-    fn copy_beside(&self, target: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
-        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let copy = tempfile::Builder::new().prefix(".steadfast-backup").tempfile_in(directory)?;
-        copy_database(&self.db, copy.path())?;
-        copy.as_file().sync_all()?;
-        Ok(copy)
-    }
-
     /// Asks SQLite for faults in the file; empty when there are none.
     pub fn integrity_faults(&self) -> Result<Vec<String>, StoreError> {
-        let mut statement = self.db.prepare("PRAGMA integrity_check(20)")?;
-        let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        backup::integrity_faults(&self.db).map_err(|error| with_path(&self.path, error))
     }
 
     pub fn journal_mode(&self) -> Result<String, StoreError> {
@@ -300,18 +288,6 @@ fn with_path(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Query(error) => explain(path, error),
         other => other,
-    }
-}
-
-/// Copies an open database over the file at `target`, in one step: a step reads one snapshot, which blocks no writer of a
-/// WAL database. Between two steps other processes write, and the copy would begin anew, for ever on a busy store.
-fn copy_database(source: &Connection, target: &Path) -> Result<(), StoreError> {
-    let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let backup = Backup::new(source, &mut destination)?;
-    match backup.step(-1)? {
-        StepResult::Done => Ok(()),
-        // The connection waited for the lock.
-        _ => Err(StoreError::Busy(source.path().map_or_else(|| target.to_owned(), PathBuf::from))),
     }
 }
 

@@ -15,7 +15,7 @@ const MIGRATIONS: [&str; 6] = [
 ];
 
 /// Changes of version 6 since it began. `user_version` counts those a file has. Older binaries of version 6 still work
-/// with the result, so the version of the schema stays, and no backup is made.
+/// with the result, so the version of the schema stays.
 const ADDITIONS: [&str; 8] = [
     include_str!("../migrations/0006_1_memory.sql"),
     include_str!("../migrations/0006_2_runs.sql"),
@@ -35,6 +35,11 @@ pub(super) fn is_complete(db: &Connection) -> Result<bool, StoreError> {
 fn additions(db: &Connection) -> Result<usize, StoreError> {
     let count: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// The version of the schema and how many additions it has, such as `6.8`.
+pub(super) fn full_version(db: &Connection) -> Result<String, StoreError> {
+    Ok(format!("{}.{}", version(db)?, additions(db)?))
 }
 
 /// The version of the schema; 0 for an empty file. A database with tables but no version is not ours to touch.

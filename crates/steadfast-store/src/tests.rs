@@ -39,14 +39,14 @@ fn fingerprint(bytes: &[u8]) -> (usize, String) {
     (bytes.len(), steadfast_model::text::fingerprint(&text))
 }
 
-fn file_with(bytes: &[u8]) -> (TempDir, PathBuf) {
+pub(crate) fn file_with(bytes: &[u8]) -> (TempDir, PathBuf) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("goals.db");
     fs_err::write(&path, bytes).unwrap();
     (directory, path)
 }
 
-fn read_write(path: &Path) -> Connection {
+pub(crate) fn read_write(path: &Path) -> Connection {
     connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap()
 }
 

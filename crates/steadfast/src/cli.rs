@@ -107,7 +107,7 @@ pub(crate) enum CliCommand {
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
     Doctor,
-    /// Manage the store: path, backup, check, import
+    /// Manage the store: path, backup, check, compact, import
     #[command(subcommand)]
     Db(DbVerb),
     /// Show a scripted agent pursue a goal through limits, compaction and crashes

@@ -9,6 +9,7 @@ mod outbox;
 mod output;
 mod plugin;
 mod programs;
+mod progress;
 mod slash_commands;
 mod verification;
 mod waiting;

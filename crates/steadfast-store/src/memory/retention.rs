@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{Db, SessionActivity, StoreError};
-use crate::{ParentLink, Session, Store, explain};
+use crate::{ParentLink, Session};
 use steadfast_model::clock::{DAY, Millis};
 
 /// If the system does not show whether a client runs, a session that was silent this long has ended.
@@ -27,18 +27,6 @@ pub struct Forgotten {
 
 /// Which sessions were forked from each.
 type Forks = HashMap<String, Vec<String>>;
-
-impl Store {
-    /// Rewrites the whole file and empties the log, so that neither contains deleted text. Ordinary writes leave it in
-    /// free pages, because wiping them would slow down every hook.
-    pub fn rewrite(&self) -> Result<(), StoreError> {
-        let rewritten = self.db.execute_batch("VACUUM").map_err(|error| explain(&self.path, error));
-        // The log has old pages too, whatever became of the file.
-        let busy: i64 = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        rewritten?;
-        if busy == 0 { Ok(()) } else { Err(StoreError::Busy(self.path.clone())) }
-    }
-}
 
 impl Db<'_> {
     /// Sessions without activity for `days`, the oldest first, as many as go at once; 0 keeps everything.
@@ -153,18 +141,9 @@ impl Db<'_> {
         Ok(gone)
     }
 
-    /// Deletes the memory of sessions at the user's request, whatever their state. Their goals stay; a row in `sessions`
-    /// stays only while a goal or a client needs it.
-    pub fn purge_each(self, session_ids: &[String]) -> Result<Vec<Forgotten>, StoreError> {
-        let gone = session_ids.iter().map(|id| self.purge_rows(id)).collect::<Result<_, _>>()?;
-        self.wipe()?;
-        Ok(gone)
-    }
-
-    fn purge_rows(self, session_id: &str) -> Result<Forgotten, StoreError> {
-        // Deleted text must not stay readable in free pages of the file.
-        let _: i64 = self.0.pragma_update_and_check(None, "secure_delete", true, |row| row.get(0))?;
-        let gone = self.drop_memory(session_id)?;
+    /// Deletes what a purged session has besides its events.
+    pub(crate) fn purge_rest(self, session_id: &str) -> Result<(), StoreError> {
+        self.drop_memory(session_id)?;
         if !self.session(session_id)?.is_some_and(|session| session.is_alive()) {
             self.execute(
                 "DELETE FROM sessions WHERE session_id = ?1
@@ -173,12 +152,6 @@ impl Db<'_> {
                 [session_id],
             )?;
         }
-        Ok(gone)
-    }
-
-    /// Rewrites the index for searches, which otherwise keeps the words of deleted rows until it merges its parts.
-    fn wipe(self) -> Result<(), StoreError> {
-        self.execute("INSERT INTO session_events_fts (session_events_fts) VALUES ('optimize')", [])?;
         Ok(())
     }
 }

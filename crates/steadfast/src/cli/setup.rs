@@ -57,6 +57,12 @@ pub(crate) enum DbVerb {
     },
     /// Check the store for corruption
     Check,
+    /// Rewrite the store without free space; everything else waits for it
+    Compact {
+        /// Rewrite it even while a goal or run is live
+        #[arg(long)]
+        force: bool,
+    },
     /// Import goals from another store, such as the claude-goal plugin's (read-only)
     Import {
         /// Path of the other goals.db

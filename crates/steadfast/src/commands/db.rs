@@ -1,4 +1,6 @@
-//! `steadfast db`: prints the path of the store, backs it up, checks it, and imports goals from other stores.
+//! `steadfast db`: prints the path of the store, backs it up, checks it, rewrites it, and imports goals from other stores.
+
+mod compact;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +23,10 @@ pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
         }
         DbVerb::Backup { target } => backup(&paths, target.as_deref()),
         DbVerb::Check => check(&paths),
+        DbVerb::Compact { force } => {
+            super::refuse_agents(&paths, "db compact")?;
+            compact::run(&paths, *force)
+        }
         DbVerb::Import { path } => {
             super::refuse_agents(&paths, "db import")?;
             import(&paths, path)

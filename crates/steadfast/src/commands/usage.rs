@@ -3,7 +3,6 @@
 
 mod asked;
 mod check;
-mod progress;
 mod runs;
 mod table;
 
@@ -24,10 +23,10 @@ use steadfast_model::text;
 use steadfast_system::{bounded, env_vars, paths};
 
 use self::asked::Asked;
-use self::progress::Bar;
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
+use crate::progress::Bar;
 
 const SPARKLINE_DAYS: usize = 14;
 /// The view that reads the store instead of transcripts.
@@ -87,7 +86,7 @@ fn summaries(arguments: &UsageArgs) -> Result<Vec<(Host, Summary)>, CliError> {
         let cache = cache.join(host.to_string());
         let summary =
             collect::collect(host, &(adapter(host).transcript_roots)(), &cache, prices, &mut |done, total| {
-                bar.show(done, total);
+                bar.show("reading transcripts", done, total);
             });
         bar.clear();
         summaries.push((host, summary?));
