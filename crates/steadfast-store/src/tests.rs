@@ -45,7 +45,7 @@ fn file_with(bytes: &[u8]) -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-fn read_write(path: &Path) -> Connection {
+pub(crate) fn read_write(path: &Path) -> Connection {
     connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap()
 }
 
