@@ -6,6 +6,7 @@ mod announce;
 mod batch;
 mod broken_config;
 mod caps;
+mod damaged;
 mod failure;
 mod outage;
 mod overtime;
@@ -21,6 +22,7 @@ pub mod typed;
 mod woken;
 
 pub use broken_config::broken_config;
+pub use damaged::forget_told_of_damage;
 pub use rewake::{LookAtWait, rewake};
 pub use steering::as_command;
 
@@ -285,11 +287,15 @@ fn fail_open(call: &Call<'_>, error: &HookError, wall: Millis) -> HookReply {
         let now = clock::from_wall(wall);
         action::degrade(&mut store, call.session_id(), &error.to_string(), call.origin, now)
     });
-    let hint = match error {
-        HookError::Store(error) => error.hint(),
-        _ => "run `steadfast doctor`",
+    let of_store = match error {
+        HookError::Store(error) | HookError::Action(action::ActionError::Store(error)) => Some(error),
+        _ => None,
     };
+    let hint = of_store.map_or("run `steadfast doctor`", StoreError::hint);
     let has_news = matches!(degraded, Ok(Some(_)));
+    if of_store.is_some_and(StoreError::is_corrupt) && !has_news && !damaged::is_news(call) {
+        return HookReply::default();
+    }
     let consequence =
         if has_news { call.host().spell(" The goal is paused; /goal-resume resumes it.") } else { String::new() };
     let message = Some(format!("steadfast: {error} ({hint}).{consequence}"));

@@ -18,6 +18,7 @@ mod outbox;
 mod purge;
 mod queue;
 mod quota;
+mod recover;
 mod runs;
 mod sessions;
 pub mod spend;
@@ -54,6 +55,7 @@ pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot}
 pub use outage::Outage;
 pub use purge::{Progress, PurgePart};
 pub use queue::QueuedGoal;
+pub use recover::{Damage, Rebuilt, RecoveredTable, Recovery, RecoveryOptions, damage, recover};
 pub use runs::{
     ApprovalRow, IterationReport, IterationRow, IterationUsage, Nesting, NoteRow, RunFilter, RunLine, RunRow,
 };
@@ -91,7 +93,10 @@ pub struct Db<'a>(&'a Connection, &'a Cell<bool>);
 impl Db<'_> {
     /// Returns the number of rows that the statement changed.
     fn execute(self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
-        Ok(self.0.prepare_cached(sql)?.execute(values)?)
+        self.0
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(values))
+            .map_err(|error| self.named(error))
     }
 
     /// Returns the first row, if there is one.
@@ -101,7 +106,8 @@ impl Db<'_> {
         values: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        Ok(self.0.prepare_cached(sql)?.query_row(values, read).optional()?)
+        let found = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(values, read).optional());
+        found.map_err(|error| self.named(error))
     }
 
     /// Returns all rows.
@@ -111,7 +117,13 @@ impl Db<'_> {
         values: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
-        Ok(self.0.prepare_cached(sql)?.query_map(values, read)?.collect::<Result<_, _>>()?)
+        let rows = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_map(values, read)?.collect());
+        rows.map_err(|error| self.named(error))
+    }
+
+    /// An error with the path of the store.
+    fn named(self, error: rusqlite::Error) -> StoreError {
+        explain(Path::new(self.0.path().unwrap_or_default()), error)
     }
 }
 
@@ -145,6 +157,9 @@ impl Store {
     }
 
     fn open_until(path: &Path, deadline: Option<Instant>) -> Result<Self, StoreError> {
+        if let Some(problem) = recover::was_there(path) {
+            return Err(problem);
+        }
         if !path.exists() {
             return Err(StoreError::Missing(path.to_owned()));
         }
@@ -179,6 +194,7 @@ impl Store {
         self.db.busy_handler(Some(self.waits.handler(self.deadline)))?;
         // Keeps a query plan independent of the bound values, so that SQLite prepares a statement once.
         self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        self.db.pragma_update(None, "cell_size_check", true)?;
         let version = migrate::version(&self.db)?;
         if version > SCHEMA_VERSION {
             return Err(StoreError::FromTheFuture { path: self.path.clone(), found: version });
@@ -311,6 +327,9 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
         return Ok(());
+    }
+    if let Some(problem) = recover::was_there(path) {
+        return Err(problem);
     }
     let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {

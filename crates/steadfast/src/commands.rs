@@ -31,6 +31,7 @@ use steadfast_store::{Origin, Store};
 use steadfast_system::log;
 use steadfast_system::paths::{self, Paths};
 
+use crate::backups;
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output::{CommandOutput, CommandResult};
@@ -94,6 +95,13 @@ pub(crate) fn look(db: Option<&Path>, session_id: &str, is_claimed: bool) -> Com
 pub(crate) fn deliver(home: PathBuf, store: PathBuf) -> CommandResult {
     steadfast_engine::process::begin_session();
     outbox::deliver_and_linger(&Paths::at(home, store, "deliverer")?);
+    Ok(CommandOutput::default())
+}
+
+/// `__backup`: backs up the store in the background.
+pub(crate) fn make_backup(home: PathBuf, store: PathBuf) -> CommandResult {
+    steadfast_engine::process::begin_session();
+    backups::make(&Paths::at(home, store, "backup")?);
     Ok(CommandOutput::default())
 }
 

@@ -1,5 +1,7 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
+mod backups;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -34,6 +36,7 @@ pub(crate) fn run(db: Option<&Path>) -> CommandResult {
 pub(crate) fn report(paths: &Paths) -> CommandOutput {
     let mut checks = vec![home(paths)];
     checks.extend(store(paths));
+    checks.extend(backups::check(paths));
     checks.push(other_stores(paths));
     checks.extend(predecessor());
     checks.push(program_on_path());
@@ -99,10 +102,7 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
     let mut checks = vec![ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display()))];
     checks.push(match store.integrity_faults() {
         Ok(faults) if faults.is_empty() => ok("store_integrity", "no faults"),
-        Ok(faults) => {
-            let hint = "restore a backup (`steadfast db backup` writes them next to the store)";
-            fail("store_integrity", faults.join("; "), hint)
-        }
+        Ok(faults) => fail("store_integrity", faults.join("; "), "nothing was changed; run `steadfast db recover`"),
         Err(error) => fail("store_integrity", error.to_string(), error.hint()),
     });
     checks.push(match store.journal_mode() {

@@ -27,7 +27,7 @@ use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::waiting;
-use crate::{output, watch};
+use crate::{backups, output, watch};
 
 /// Far above any real event.
 const STDIN_MAX: usize = 16 * 1024 * 1024;
@@ -103,6 +103,10 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     }
     if needs_supervisor(&input, reply.wake_at_ms) || keeps_appointments(&input, &paths) {
         watch::ensure(&paths);
+    }
+    if let HookEvent::SessionStart(StartSource::Startup | StartSource::Resume) = input.event {
+        // Dropped without waiting: the client waits for the hook.
+        drop(backups::ensure(&paths));
     }
     ExitCode::SUCCESS
 }
