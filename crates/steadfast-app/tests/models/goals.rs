@@ -3,18 +3,16 @@
 
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
-use steadfast_app::action::{self, ActionError, Claim, Place};
-use steadfast_app::hook;
+use steadfast_app::action::{self, ActionError, Claim};
 use steadfast_model::goal::budget::{Budget, BudgetSource};
 use steadfast_model::goal::change;
 use steadfast_model::goal::{Goal, GoalStatus, NewGoal, PausedReason};
-use steadfast_model::hook::{HookEvent, HookInput};
-use steadfast_model::host::Host;
+use steadfast_model::hook::HookEvent;
 use steadfast_model::limit::{Axis, Limits};
-use steadfast_store::testing::{SESSION, START, USER, WORKER, World, reply};
+use steadfast_store::testing::{SESSION, START, USER, WORKER, reply};
 use steadfast_store::{Store, StoreError};
-use steadfast_system::config::Config;
-use steadfast_system::paths::Paths;
+
+use super::session::Client;
 
 #[derive(Debug, Clone)]
 enum GoalStep {
@@ -317,51 +315,16 @@ impl ReferenceStateMachine for GoalsModel {
 }
 
 struct GoalsTest {
-    world: World,
+    client: Client,
     /// The version of the row after the last step.
     version: i64,
     responses: u32,
 }
 
 impl GoalsTest {
-    fn paths(&self) -> Paths {
-        Paths {
-            home: self.world.root.path().join("home"),
-            store: self.world.store.path().to_owned(),
-            store_from: "test",
-            config: Config::default(),
-        }
-    }
-
-    fn place(&self) -> Place {
-        let transcript = Some(self.world.transcript.clone());
-        Place { session_id: SESSION.into(), host: Host::Claude, project_dir: None, transcript }
-    }
-
-    fn hook(&self, event_name: &str, event: HookEvent, now: i64) {
-        let input = HookInput {
-            host: Host::Claude,
-            event_name: event_name.into(),
-            session_id: SESSION.into(),
-            transcript: Some(self.world.transcript.clone()),
-            cwd: "/p".into(),
-            project_dir: "/p".into(),
-            turn_id: None,
-            event,
-            observations: Vec::new(),
-        };
-        let reply = hook::handle_call(&input, &self.paths(), None, now).expect("a call of the client");
-        let message = reply.message.unwrap_or_default();
-        assert!(!message.starts_with("steadfast: "), "{message}");
-    }
-
-    fn goal(&self) -> Option<Goal> {
-        self.world.store.read().goal(SESSION).expect("the goal")
-    }
-
     /// Whether the user's verb was accepted; other errors than refusals are faults.
     fn user(&mut self, step: &GoalStep, name: String, now: i64) -> bool {
-        let (place, store) = (self.place(), &mut self.world.store);
+        let (place, store) = (self.client.place(), &mut self.client.world.store);
         let done = match step {
             GoalStep::Start { budget } => action::start(store, &place, new(name, *budget), USER, now).map(drop),
             GoalStep::Enqueue => action::enqueue(store, &place, new(name, None), USER, now).map(drop),
@@ -388,19 +351,19 @@ impl GoalsTest {
 
     /// Both processes read the same row; the second to write gets `Stale` and changes nothing.
     fn two_writers(&mut self, name: &str, now: i64) -> bool {
-        let Some(goal) = self.goal() else { return false };
-        let mut other = Store::open(self.world.store.path()).expect("a second process");
+        let Some(goal) = self.client.goal() else { return false };
+        let mut other = Store::open(self.client.world.store.path()).expect("a second process");
         let Ok(change) = change::edit(&goal, name.to_owned(), now) else { return false };
         let first = other.write(|db| db.save(&goal, change.clone(), USER)).expect("the first writer");
-        let second = self.world.store.write(|db| db.save(&goal, change, USER));
+        let second = self.client.world.store.write(|db| db.save(&goal, change, USER));
         assert!(matches!(second, Err(StoreError::Stale)), "{second:?}");
-        assert_eq!(self.goal(), Some(first));
+        assert_eq!(self.client.goal(), Some(first));
         true
     }
 
     fn agent_tries(&mut self, which: usize, now: i64) {
-        let before = self.goal();
-        let (place, store) = (self.place(), &mut self.world.store);
+        let before = self.client.goal();
+        let (place, store) = (self.client.place(), &mut self.client.world.store);
         let tried = match which {
             0 => action::extend(store, SESSION, Limits::default().with(Axis::Tokens, 1), WORKER, now).map(drop),
             1 => action::reconcile(store, SESSION, WORKER, now).map(drop),
@@ -410,7 +373,7 @@ impl GoalsTest {
         };
         assert!(matches!(tried, Err(ActionError::NotForAgents(_))), "{tried:?}");
         let same = |goal: Goal| Goal { version: 0, updated_at_ms: 0, ..goal };
-        assert_eq!(self.goal().map(same), before.map(same), "only the log has it");
+        assert_eq!(self.client.goal().map(same), before.map(same), "only the log has it");
     }
 }
 
@@ -425,35 +388,35 @@ impl StateMachineTest for GoalsTest {
     type Reference = GoalsModel;
 
     fn init_test(_model: &GoalsModel) -> Self {
-        let test = Self { world: World::new(), version: -1, responses: 0 };
-        test.hook("UserPromptSubmit", HookEvent::Prompt { typed: true }, START);
-        test
+        Self { client: Client::new(), version: -1, responses: 0 }
     }
 
     fn apply(mut test: Self, model: &GoalsModel, step: GoalStep) -> Self {
         let (now, name) = (model.now, format!("objective {}", model.names));
-        let before = test.goal().map(|goal| goal.version);
+        let before = test.client.goal().map(|goal| goal.version);
         match &step {
-            GoalStep::Prompt => test.hook("UserPromptSubmit", HookEvent::Prompt { typed: true }, now),
-            GoalStep::Interrupt => test.hook("Interrupt", HookEvent::Interrupt, now),
+            GoalStep::Prompt => test.client.hook("UserPromptSubmit", HookEvent::Prompt { typed: true }, now),
+            GoalStep::Interrupt => test.client.hook("Interrupt", HookEvent::Interrupt, now),
             GoalStep::Spend(tokens) => {
                 test.responses += 1;
-                test.world.write(&reply(&format!("m{}", test.responses), now, [*tokens, 0, 0, 0]));
+                test.client.world.write(&reply(&format!("m{}", test.responses), now, [*tokens, 0, 0, 0]));
             }
             GoalStep::TwoWriters => assert_eq!(test.two_writers(&name, now), model.accepted),
             GoalStep::AgentTries(which) => test.agent_tries(*which, now),
-            GoalStep::Reopen => test.world.store = Store::open(test.world.store.path()).expect("the same store"),
+            GoalStep::Reopen => {
+                test.client.world.store = Store::open(test.client.world.store.path()).expect("the same store")
+            }
             verb => assert_eq!(test.user(verb, name, now), model.accepted, "{verb:?}"),
         }
-        let version = test.goal().map_or(-1, |goal| goal.version);
+        let version = test.client.goal().map_or(-1, |goal| goal.version);
         assert!(before.is_none_or(|before| version >= before), "the version went back");
         test.version = version;
         test
     }
 
     fn check_invariants(test: &Self, model: &GoalsModel) {
-        let db = test.world.store.read();
-        let goal = test.goal();
+        let db = test.client.world.store.read();
+        let goal = test.client.goal();
         assert_eq!(goal.as_ref().map(|goal| seen(test, goal)), model.goal);
         let over: Vec<ModelGoal> =
             db.replaced_goals(None).expect("goals").iter().map(|goal| seen(test, goal)).collect();
@@ -476,14 +439,13 @@ fn seen(test: &GoalsTest, goal: &Goal) -> ModelGoal {
         reason: goal.paused_reason,
         budget: goal.limits.get(Axis::Tokens),
         used: goal.tokens_used,
-        claims: test.world.store.read().has_open_span(&goal.goal_id).expect("spans"),
+        claims: test.client.world.store.read().has_open_span(&goal.goal_id).expect("spans"),
     }
 }
 
 /// An active goal has a turn or a moment at which it is woken, and its clock runs only in a turn.
 fn assert_moves(test: &GoalsTest, goal: &Goal) {
-    let session = test.world.store.read().session(SESSION).expect("the session").expect("it is known");
-    let turn_runs = session.activity.turn_since_ms.is_some();
+    let turn_runs = test.client.turn_runs();
     if goal.status == GoalStatus::Active {
         assert!(turn_runs != goal.wake_at_ms.is_some(), "turn: {turn_runs}, {goal:?}");
         assert_eq!(turn_runs, goal.resume_at_ms.is_some(), "{goal:?}");

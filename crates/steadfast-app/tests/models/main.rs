@@ -3,6 +3,9 @@
 
 mod goals;
 mod ledger;
+mod runs;
+mod session;
+mod wakes;
 
 use proptest::test_runner::Config;
 
