@@ -18,6 +18,7 @@ mod outbox;
 mod purge;
 mod queue;
 mod quota;
+mod reconnect;
 mod runs;
 mod sessions;
 pub mod spend;
