@@ -1,11 +1,11 @@
 """`./faults`: makes the product fail in every way that we know, asks it afterwards what it knows, and counts the losses."""
-import argparse, json, os, pathlib, platform, queue, shutil, subprocess, sys, threading, time
+import argparse, json, os, pathlib, platform, queue, shutil, subprocess, sys, tempfile, threading, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import goal_operations, hook_operations, others, page, power, run_operations, setup_operations, store_operations
 import sweep
-from world import REPOSITORY, World
+from world import REPOSITORY, World, scratch
 
 MODULES = (goal_operations, hook_operations, store_operations, setup_operations, run_operations)
 SWEEPS = ("errors", "kills", "power")
@@ -31,11 +31,12 @@ def operations(method, wanted, mode):
     return [one for one in made if mode != "short" or one.name in SHORT or isinstance(one, power.Work)]
 
 
-def release_binary():
-    """A copy without its debug information, which starts faster; the original may be rebuilt meanwhile."""
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "steadfast"], cwd=REPOSITORY, check=True)
+def build(mode):
+    """The release binary; in the short form the one that the tests have just built."""
+    profile = [] if mode == "short" else ["--release"]
+    subprocess.run(["cargo", "build", "--quiet", "-p", "steadfast", *profile], cwd=REPOSITORY, check=True)
     target = os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")
-    return pathlib.Path(target) / "release/steadfast"
+    return pathlib.Path(target) / ("release" if profile else "debug") / "steadfast"
 
 
 def cannot_trace():
@@ -130,9 +131,10 @@ def main():
     if why:
         say(f"!! SKIPPED the fault sweeps: {why}")
         return 77
-    binary = (options.binary or release_binary()).resolve()
-    copy = World(binary)  # Only for its directory.
-    program = copy.base / "steadfast"
+    binary = (options.binary or build(mode_name)).resolve()
+    # A copy, since the original may be rebuilt meanwhile; without its debug information it starts faster.
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="steadfast-faults-", dir=scratch()))
+    program = directory / "steadfast"
     shutil.copy2(binary, program)
     subprocess.run(["strip", program], capture_output=True)
 
@@ -157,7 +159,7 @@ def main():
         thread.join()
     for method in others_wanted:
         others.run(method, program, mode_name, options.seed, report, say)
-    copy.close()
+    shutil.rmtree(directory)
 
     value = report.value(binary)
     if options.write:

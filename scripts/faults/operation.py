@@ -5,8 +5,14 @@ import json, re
 CODES = (0, 1, 2, 3, 4, 5, 6, 130)
 CRASH_WORDS = ("panicked", "RUST_BACKTRACE", "stack backtrace", "unwrap()")
 IDENTITY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}")
-# SQLite's files beside a store come and go with its connections; logs and locks stay.
-COMES_AND_GOES = re.compile(r"(-wal|-shm|\.log(\.\d+)?|/lock|\.lock)$")
+# SQLite's files beside a store come and go with its connections; logs and locks stay; git's objects are git's; an attempt
+# that never began is marked.
+COMES_AND_GOES = re.compile(r"(-wal|-shm|\.log(\.\d+)?|/lock|\.lock|/abandoned)$|/\.git/objects/")
+
+
+def is_unfinished(path):
+    """Whether a file was to replace another one, or to become a copy."""
+    return path.rsplit("/", 1)[-1].startswith(".steadfast-")
 
 
 class Operation:
@@ -79,7 +85,7 @@ class Operation:
             yield f"a hook fails: {output}"
         elif output.code not in CODES:
             yield f"not a documented exit code: {output}"
-        elif output.code in (1, 2, 3, 4) and not self.is_hook and "hint: " not in output.stderr and output.stderr:
+        elif "error: " in output.stderr and "hint: " not in output.stderr:
             yield f"an error without a hint: {output}"
 
 
@@ -144,3 +150,10 @@ def shape(path):
 
 def shapes(world):
     return {shape(path) for path in world.files() if not COMES_AND_GOES.search(path)}
+
+
+def left_behind(world, known):
+    """Files that an untouched run does not leave."""
+    stray = sorted(shapes(world) - known)
+    if stray:
+        yield f"files left behind: {stray}"

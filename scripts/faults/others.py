@@ -4,12 +4,14 @@ import json, subprocess, sys
 from sweep import Result
 from world import REPOSITORY
 
-# The program, and its words in each mode. All take `--binary`.
+# The program, and its words in each mode; without words for a mode, it is not run there.
 METHODS = {
-    "contention": ("scripts/faults/contention.py", {"short": ["--seconds", "10"], "sample": ["--seconds", "60"], "full": []}),
+    "contention": ("scripts/faults/contention.py", {"short": ["--seconds", "8", "--processes", "8"],
+                                                    "sample": ["--seconds", "60"], "full": []}),
     "corruption": ("scripts/faults/corruption.py", {"short": ["--short"], "sample": [], "full": []}),
     "soak": ("scripts/faults/soak.py", {"short": ["--calls", "300"], "sample": ["--calls", "5000"], "full": []}),
-    "fuzz": ("scripts/fuzz", {"short": ["--short"], "sample": ["--short"], "full": []}),
+    # The targets have a short run of their own, as tests.
+    "fuzz": ("scripts/fuzz", {"sample": ["--seconds", "10"], "full": ["--seconds", "120"]}),
 }
 PATIENCE = 4 * 3600
 
@@ -22,20 +24,20 @@ def run(method, binary, mode, seed, report, say):
         report.notes.append(f"{method}: not run, {program} is not there")
         say(f"!! NOT RUN: {method}: {program} is not there")
         return
-    argv = [sys.executable] if path.suffix == ".py" else []
-    done = subprocess.run([*argv, str(path), "--binary", str(binary), *words[mode]], cwd=REPOSITORY,
-                          capture_output=True, text=True, timeout=PATIENCE)
-    lines = done.stdout.strip().splitlines()
-    try:
-        value = json.loads(lines[-1])
-    except (IndexError, ValueError):
-        value = {}
+    if mode not in words:
+        return
+    of_binary = ["--binary", str(binary)] if path.suffix == ".py" else []
+    done = subprocess.run([sys.executable, str(path), *of_binary, *words[mode]], cwd=REPOSITORY, capture_output=True,
+                          text=True, timeout=PATIENCE)
+    facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    total = lambda *names: sum(next((fact[name] for name in names if isinstance(fact.get(name), (int, float))), 0)
+                               for fact in facts)
     result = Result()
-    result.trials = value.get("trials") or value.get("calls") or value.get("runs") or 0
-    result.hits = value.get("faults", value.get("hits", value.get("kills", 0)))
-    result.seconds = value.get("seconds", 0)
+    result.trials = total("trials", "calls", "executions", "runs")
+    result.hits = total("faults", "hits", "kills", "killed")
+    result.seconds = total("seconds")
     if done.returncode != 0:
         result.problems.append({"method": method, "operation": method, "at": 0,
                                 "problem": f"exit {done.returncode}: {(done.stderr or done.stdout)[-1500:]}"})
     report.add(method, method, result)
-    report.rows[-1]["measured"] = value
+    report.rows[-1]["measured"] = facts[-1] if len(facts) == 1 else {}

@@ -6,7 +6,7 @@ which is only memory, never does. The images are opened with the product itself.
 import os, pathlib, random, re, shutil, sqlite3, time
 
 from goal_operations import active_goal
-from operation import Operation, expect, goal_of
+from operation import Operation, expect, goal_of, left_behind, shapes
 from sweep import Result
 from world import CONFIG
 
@@ -208,6 +208,9 @@ def cut_power(world, one, images, seed, stop_at=None, say=lambda _: None):
     time.sleep(0.3)
     # Session files are the client's: it wrote them before the hook began.
     sessions = {path.name: path.read_bytes() for path in world.root.glob("*.jsonl")}
+    if not hasattr(one, "judge_cut"):
+        list(one.judge(world, output, False, False))
+    files = shapes(world)
     changes = parse(log.read_text(errors="replace"), world.root)
     chance = random.Random(f"{seed} power {one.name}")
     for number in range(images):
@@ -221,7 +224,7 @@ def cut_power(world, one, images, seed, stop_at=None, say=lambda _: None):
         result.trials += 1
         result.hits += any(change for change in changes[:cut])
         try:
-            problems = list(judge(world, one, output, cut, len(changes)))
+            problems = [*judge(world, one, output, cut, len(changes)), *left_behind(world, files)]
         except Exception as error:  # A judge that cannot judge is a finding, not the end of the sweep.
             problems = [f"the judge failed: {type(error).__name__}: {error}"]
         for problem in problems:

@@ -1,6 +1,7 @@
 """Setup and its removal: each file of the user is, byte for byte, the old one or the new one."""
 import re
 
+import operation
 from operation import Operation
 
 SETTINGS = ('{\n\t"model": "opus",   "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}\n}')
@@ -16,9 +17,10 @@ def users_files(world):
 
 
 def contents(world):
-    """The user's files; a time that setup writes differs from trial to trial."""
+    """The user's files. A time that setup writes differs from trial to trial; files left behind are a finding of their own."""
     date = re.compile(rb'("lastUpdated": *)"[^"]*"')
-    return {path: date.sub(rb'\1"now"', data) for path, data in world.files("user").items()}
+    return {path: date.sub(rb'\1"now"', data) for path, data in world.files("user").items()
+            if not operation.is_unfinished(path)}
 
 
 class Setup(Operation):

@@ -129,9 +129,7 @@ def trial(world, one, method, call, at, chance, files, result, say):
     result.hits += was_hit
     try:
         problems = list(one.judge(world, output, was_killed, call in MEMORY))
-        stray = {path for path in operation.shapes(world) - files if not path.endswith("/core")}
-        if stray:
-            problems.append(f"files left behind: {sorted(stray)}")
+        problems += operation.left_behind(world, files)
     except Exception as error:  # A judge that cannot judge is a finding, not the end of the sweep.
         problems = [f"the judge failed: {type(error).__name__}: {error}"]
     for problem in problems:

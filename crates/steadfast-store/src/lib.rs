@@ -19,6 +19,7 @@ mod purge;
 mod queue;
 mod quota;
 mod recover;
+mod reconnect;
 mod runs;
 mod sessions;
 pub mod spend;
