@@ -2,6 +2,7 @@
 //! future, sets the pragmas, and starts write transactions. The SQL of each aggregate is in the modules below.
 
 mod appointments;
+mod checks;
 mod clock;
 mod codex_goals;
 mod column;
@@ -24,6 +25,7 @@ mod subagents;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod typed_commands;
+mod upkeep;
 mod verifications;
 
 use std::cell::Cell;
@@ -40,10 +42,10 @@ pub use appointments::Appointment;
 pub use codex_goals::codex_goal;
 pub use error::StoreError;
 use error::explain;
-pub use goals::{EventFilter, EventRow, Origin};
+pub use goals::{EventFilter, EventRow, GoalRef, Origin};
 pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
-pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
+pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, SessionRef, Snapshot};
 pub use outage::Outage;
 pub use purge::{Progress, PurgePart};
 pub use queue::QueuedGoal;
@@ -53,6 +55,7 @@ pub use runs::{
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
+pub use upkeep::{Keep, OldRun, UsageDay, UsageKey};
 
 /// The schema this binary writes.
 pub const SCHEMA_VERSION: i64 = 6;
@@ -244,13 +247,6 @@ impl Store {
         copy_database(&self.db, copy.path())?;
         copy.as_file().sync_all()?;
         Ok(copy)
-    }
-
-    /// Asks SQLite for faults in the file; empty when there are none.
-    pub fn integrity_faults(&self) -> Result<Vec<String>, StoreError> {
-        let mut statement = self.db.prepare("PRAGMA integrity_check(20)")?;
-        let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
     pub fn journal_mode(&self) -> Result<String, StoreError> {
