@@ -32,6 +32,7 @@ use std::path::Path;
 use crate::accounting::{self, Facts, FileReading};
 use crate::action;
 use crate::caller::{self, CheckError, NotTheClient};
+use crate::upkeep;
 use steadfast_memory::extract;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal};
@@ -188,6 +189,10 @@ fn run(call: &mut Call<'_>, wall: Millis) -> Result<HookReply, HookError> {
     // These also deliver what a killed process or a command in the agent's shell left. An error leaves it for the next
     // one: the reply is decided and saved already, and must not be lost.
     let looks = matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Stop { .. });
+    if looks {
+        // Whatever fails here is tried again by a later hook.
+        let _ = upkeep::step(&mut store, &call.paths.config, call.now);
+    }
     reply.has_news = store.added_message() || (looks && store.has_news(call.now).unwrap_or_default());
     Ok(reply)
 }

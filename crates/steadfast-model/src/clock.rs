@@ -180,6 +180,11 @@ pub fn day_start(now: Millis) -> Millis {
     midnight(now, 0)
 }
 
+/// The date of a moment, in the machine's time zone: `2026-11-16`.
+pub fn local_day(at: Millis) -> String {
+    zoned(at).map_or_else(String::new, |here| here.date().to_string())
+}
+
 /// Midnight of this week's Monday, in the machine's time zone.
 pub fn week_start(now: Millis) -> Millis {
     let days = zoned(now).map_or(0, |here| here.weekday().to_monday_zero_offset());

@@ -44,3 +44,22 @@ CREATE TABLE wiped_pages (
   id    INTEGER PRIMARY KEY,
   zeros BLOB    NOT NULL
 );
+
+-- Responses before this moment were deleted from the ledger, except those of live goals. One row.
+CREATE TABLE ledger_pruned (
+  id        INTEGER PRIMARY KEY CHECK (id = 1),
+  before_ms INTEGER NOT NULL
+);
+
+-- What the deleted responses of a session add up to, for the caps of sessions.
+CREATE TABLE session_sums (
+  session_id  TEXT    PRIMARY KEY NOT NULL,
+  tokens      INTEGER NOT NULL,
+  cost_micros INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- One row a goal or session: these tables are small even after years.
+CREATE INDEX idx_goals_goal ON goals (goal_id);
+CREATE INDEX idx_goals_created ON goals (created_at_ms);
+CREATE INDEX idx_goal_history_created ON goal_history (created_at_ms);
+CREATE INDEX idx_sessions_parent ON sessions (parent_session_id) WHERE parent_session_id IS NOT NULL;

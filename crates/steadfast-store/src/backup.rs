@@ -14,6 +14,7 @@ use steadfast_model::clock::{DAY, Millis};
 use steadfast_system::paths;
 use tempfile::NamedTempFile;
 
+use super::checks::integrity_faults;
 use super::{Store, StoreError, beside, connect, connect_read_only, migrate, with_path};
 pub use names::{Backup, BackupKind};
 
@@ -217,13 +218,6 @@ impl Contents {
         });
         Ok(Self { version: migrate::full_version(db)?, rows: rows.collect::<rusqlite::Result<_>>()? })
     }
-}
-
-/// Asks SQLite for faults in a file; empty when there are none.
-pub(crate) fn integrity_faults(db: &Connection) -> Result<Vec<String>, StoreError> {
-    let mut statement = db.prepare("PRAGMA integrity_check(20)")?;
-    let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
 /// Copies an open database over the file at `target`, in one step: a step reads one snapshot, which blocks no writer of a

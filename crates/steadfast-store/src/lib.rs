@@ -3,6 +3,7 @@
 
 mod appointments;
 mod backup;
+mod checks;
 mod clock;
 mod codex_goals;
 mod column;
@@ -28,6 +29,7 @@ mod subagents;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod typed_commands;
+mod upkeep;
 mod verifications;
 mod wait;
 
@@ -49,10 +51,10 @@ pub use backup::{
 pub use codex_goals::codex_goal;
 pub use error::StoreError;
 use error::explain;
-pub use goals::{EventFilter, EventRow, Origin};
+pub use goals::{EventFilter, EventRow, GoalRef, Origin};
 pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
-pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
+pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, SessionRef, Snapshot};
 pub use outage::Outage;
 pub use purge::{Progress, PurgePart};
 pub use queue::QueuedGoal;
@@ -63,6 +65,7 @@ pub use runs::{
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
+pub use upkeep::{Keep, OldRun, UsageDay, UsageKey};
 use wait::{BUSY_TIMEOUT, Waits};
 
 /// The schema this binary writes.
@@ -260,11 +263,6 @@ impl Store {
     /// For reads outside a transaction.
     pub fn read(&self) -> Db<'_> {
         Db(&self.db, &self.added_message)
-    }
-
-    /// Asks SQLite for faults in the file; empty when there are none.
-    pub fn integrity_faults(&self) -> Result<Vec<String>, StoreError> {
-        backup::integrity_faults(&self.db).map_err(|error| with_path(&self.path, error))
     }
 
     pub fn journal_mode(&self) -> Result<String, StoreError> {

@@ -22,7 +22,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::memory::{Category, Finding, Findings, Importance, MemoryEvent};
 use steadfast_model::text;
 
-pub use known::SessionActivity;
+pub use known::{SessionActivity, SessionRef};
 pub use retention::Forgotten;
 pub use search::{Hit, Scope};
 pub use snapshots::Snapshot;

@@ -13,7 +13,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use steadfast_model::clock::Millis;
 
-use super::backup::{self, BackupLock, integrity_faults, sync_directory};
+use super::backup::{self, BackupLock, sync_directory};
+use super::checks::integrity_faults;
 use super::{SCHEMA_VERSION, Store, StoreError, backups, beside, connect, connect_read_only, migrate, with_path};
 use files::Workshop;
 pub(crate) use files::was_there;

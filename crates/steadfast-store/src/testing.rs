@@ -54,6 +54,11 @@ impl World {
         self.store.read().goal(SESSION).unwrap().unwrap()
     }
 
+    /// The number that a query returns.
+    pub fn count(&self, sql: &str) -> i64 {
+        self.store.db.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
     pub fn write(&self, lines: &str) {
         append(&self.transcript, lines);
     }

@@ -108,7 +108,11 @@ pub(crate) enum CliCommand {
     /// Install steadfast into an agent, or remove it
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
-    Doctor,
+    Doctor {
+        /// Read the whole store, whatever its size
+        #[arg(long)]
+        full: bool,
+    },
     /// Manage the store: path, backups, check, recovery, compaction, import
     #[command(subcommand)]
     Db(DbVerb),
@@ -308,6 +312,9 @@ pub(crate) struct HistoryArgs {
     /// Print events too
     #[arg(long)]
     pub(crate) events: bool,
+    /// Maximum number of goals; 0 lists all, with all their events in JSON
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub(crate) limit: usize,
     /// Output format
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
     pub(crate) format: Option<String>,
@@ -324,4 +331,7 @@ pub(crate) struct CleanupArgs {
     /// Only goals unchanged for this many hours [default with --delete: 24]
     #[arg(long, value_name = "H")]
     pub(crate) older_than: Option<u32>,
+    /// Maximum number of goals to list, oldest first; 0 lists all
+    #[arg(long, value_name = "N", default_value_t = 25, conflicts_with = "delete")]
+    pub(crate) limit: usize,
 }

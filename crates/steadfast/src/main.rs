@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let (db, json) = (cli.db.as_deref(), cli.json);
     let is_json = is_json || json;
     let output = match cli.command {
-        CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments),
+        CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments, is_json),
         CliCommand::Session(verb) => commands::session::run(db, &verb),
         CliCommand::Run(arguments) => commands::run::run(db, &arguments, json),
         CliCommand::Loop(verb) => commands::loops::run(db, verb, json),
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         CliCommand::Mcp => commands::mcp(db),
         CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
-        CliCommand::Doctor => commands::doctor::run(db),
+        CliCommand::Doctor { full } => commands::doctor::run(db, full),
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),

@@ -251,6 +251,7 @@ fn context<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
         place: Some(place),
         directory: input.project_dir.clone().into(),
         now: clock::now(),
+        is_json: false,
     }
 }
 
