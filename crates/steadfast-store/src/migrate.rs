@@ -1,7 +1,7 @@
 //! Brings a database of any earlier version up to ours, in one transaction. Versions 1 to 5 are those of the
 //! claude-goal plugin; a new file runs through them too, so that there is one way to every schema.
 
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
 
 use super::{SCHEMA_VERSION, StoreError};
 
@@ -50,7 +50,11 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     let found = db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).optional();
     match found {
         Ok(version) => Ok(version.flatten().unwrap_or(0)),
-        Err(_) => Err(StoreError::Value("the file has tables but no schema_version: it is not a goal store".into())),
+        // No such table. Any other error says nothing about the content.
+        Err(error) if error.sqlite_error().is_none_or(|error| error.code == ErrorCode::Unknown) => {
+            Err(StoreError::Value("the file has tables but no schema_version: it is not a goal store".into()))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

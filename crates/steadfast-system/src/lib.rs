@@ -2,9 +2,11 @@
 
 pub mod bounded;
 pub mod config;
+pub mod disk;
 pub mod env_vars;
 pub mod log;
 pub mod paths;
+pub mod private;
 pub mod process;
 pub mod project;
 pub mod watch_lock;

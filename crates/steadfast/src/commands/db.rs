@@ -7,12 +7,16 @@ use steadfast_model::clock;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
+use super::own_paths;
 use crate::cli::DbVerb;
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
 
 pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
-    let paths = Paths::find(db)?;
+    let paths = match verb {
+        DbVerb::Import { .. } => own_paths::find(db)?,
+        _ => own_paths::find_to_read(db)?,
+    };
     match verb {
         DbVerb::Path => {
             let text = paths.store.display().to_string();
