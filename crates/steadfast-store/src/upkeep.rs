@@ -81,7 +81,7 @@ impl Store {
                 Reached::End => (String::new(), now + DAY),
                 Reached::At(position) => (position, now + SOON),
             };
-            db.put_upkeep(task, &position, due)?;
+            db.put_upkeep(task.into(), &position, due)?;
             Ok(true)
         })?;
         Ok(done.unwrap_or(false))
@@ -136,10 +136,25 @@ impl Db<'_> {
         Ok(first.filter(|(.., due)| *due <= now).map(|(task, position, _)| (task, position)))
     }
 
-    fn put_upkeep(self, task: Task, position: &str, due: Millis) -> Result<(), StoreError> {
+    fn put_upkeep(self, task: &str, position: &str, due: Millis) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO upkeep (task, position, due_at_ms) VALUES (?1, ?2, ?3)";
-        self.execute(sql, params![<&str>::from(task), position, due])?;
+        self.execute(sql, params![task, position, due])?;
         Ok(())
+    }
+
+    /// Where a walk of another crate continues; `None` while it rests.
+    pub fn walk_position(self, walk: &str, now: Millis) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT position FROM upkeep WHERE task = ?1 AND due_at_ms > ?2 AND due_at_ms <= ?2 + ?3";
+        if self.first(sql, params![walk, now, 2 * DAY], |_| Ok(()))?.is_some() {
+            return Ok(None);
+        }
+        let sql = "SELECT position FROM upkeep WHERE task = ?1";
+        Ok(Some(self.first(sql, [walk], |row| row.get(0))?.unwrap_or_default()))
+    }
+
+    /// Notes where such a walk continues; without a position it is through and rests for a day.
+    pub fn put_walk(self, walk: &str, position: Option<&str>, now: Millis) -> Result<(), StoreError> {
+        self.put_upkeep(walk, position.unwrap_or_default(), if position.is_some() { now } else { now + DAY })
     }
 
     fn upkeep_step(self, task: Task, position: &str, keep: &Keep<'_>, now: Millis) -> Result<Reached, StoreError> {

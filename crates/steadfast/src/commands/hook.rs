@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use steadfast_app::action::Place;
 use steadfast_app::caller::NotTheClient;
 use steadfast_app::hook;
+use steadfast_engine::old_runs;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
@@ -108,6 +109,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         // Dropped without waiting: the client waits for the hook.
         drop(backups::ensure(&paths));
     }
+    remove_old_run(&input, &paths);
     ExitCode::SUCCESS
 }
 
@@ -120,6 +122,18 @@ fn without_home(host: Host, error: &PathError) -> ExitCode {
         print_reply(&input, &HookReply { message, ..HookReply::default() });
     }
     ExitCode::SUCCESS
+}
+
+/// A new session removes one old run, if there is one: its folder takes more than a transaction.
+fn remove_old_run(input: &HookInput, paths: &Paths) {
+    let is_start = input.event == HookEvent::SessionStart(StartSource::Startup);
+    if !is_start || !paths.home.join("runs").is_dir() {
+        return;
+    }
+    if let Ok(Some(mut store)) = Store::open_if_there(&paths.store) {
+        // What fails is tried again by the next session.
+        let _ = old_runs::step(&paths.home, &mut store, &paths.config.retention, clock::now());
+    }
 }
 
 /// Ends a turn that ignores what its hooks say.

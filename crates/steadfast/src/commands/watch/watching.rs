@@ -5,7 +5,9 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use steadfast_app::upkeep;
 use steadfast_engine::interrupt::EndRequest;
+use steadfast_engine::old_runs;
 use steadfast_model::clock::{self, Millis};
 use steadfast_store::{Store, StoreError, StoreStamp};
 use steadfast_system::config::Config;
@@ -183,6 +185,10 @@ impl Watch {
             backups::ensure(round.paths).into_iter().for_each(|child| round.children.add_engine(child));
         }
         let mut outlook = round.outlook;
+        // Nothing waits for it, and what fails is tried again.
+        let now = clock::now();
+        let _ = upkeep::step(&mut store, &self.paths.config, now);
+        let _ = old_runs::step(&self.paths.home, &mut store, &self.paths.config.retention, now);
         outbox::send(&self.paths, &mut store, Audience::Away);
         if let Some(at) = outbox::next_delivery(&self.paths, &store)? {
             outlook.look_at(at);
