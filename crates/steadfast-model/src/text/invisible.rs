@@ -62,7 +62,6 @@ fn is_joined_script(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::{escape_xml, printable};
-    use super::*;
 
     #[test]
     fn hidden_words_are_dropped_and_emoji_stay() {
