@@ -11,7 +11,7 @@ type Set = [u64; FAMILIES.len().div_ceil(64)];
 
 /// Which families have a prefix that begins with a byte, and with which second byte (its lowest six bits): nearly all
 /// words are ruled out without looking at the table.
-const STARTS: ([Set; 128], [u64; 128]) = {
+static STARTS: ([Set; 128], [u64; 128]) = {
     let (mut families, mut seconds) = ([[0; FAMILIES.len().div_ceil(64)]; 128], [0; 128]);
     let mut family = 0;
     while family < FAMILIES.len() {
