@@ -26,6 +26,8 @@ pub mod process;
 pub mod publish;
 pub mod run_folder;
 pub mod supervisor;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod trust;
 pub mod verify;
 pub mod wait;

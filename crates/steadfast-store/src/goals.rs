@@ -42,6 +42,11 @@ impl Db<'_> {
         self.all("SELECT * FROM goals WHERE substr(goal_id, 1, length(?1)) = ?1", [id], read)
     }
 
+    /// Goals whose turn runs.
+    pub(crate) fn goals_with_running_clock(self) -> Result<Vec<Goal>, StoreError> {
+        self.all("SELECT * FROM goals WHERE resume_at_ms IS NOT NULL", [], read)
+    }
+
     /// All goals with a row of their own, newest first.
     pub fn goals(self) -> Result<Vec<Goal>, StoreError> {
         self.all("SELECT * FROM goals ORDER BY created_at_ms DESC, goal_id", [], read)

@@ -120,7 +120,7 @@ impl Db<'_> {
         let values = params![cap.cap.name(), session_id, cap.from_ms, cap.cap.most, cap.standing.is_reached(), now];
         let is_new = self.execute(sql, values)? == 1;
         if is_new {
-            self.execute("DELETE FROM cap_notices WHERE told_at_ms < ?1", [now - NOTICES_KEPT])?;
+            self.execute("DELETE FROM cap_notices WHERE told_at_ms < ?1", [self.aged_now(now)? - NOTICES_KEPT])?;
         }
         Ok(is_new)
     }

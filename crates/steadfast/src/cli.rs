@@ -36,6 +36,8 @@ const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budg
 const SUPERVISOR: &str = "__exec";
 /// The hidden command that delivers messages.
 pub(crate) const DELIVERER: &str = "__deliver";
+/// The hidden command that backs up the store.
+pub(crate) const BACKUP_MAKER: &str = "__backup";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -111,7 +113,7 @@ pub(crate) enum CliCommand {
         #[arg(long)]
         full: bool,
     },
-    /// Manage the store: path, backup, check, compact, import
+    /// Manage the store: path, backups, check, recovery, compaction, import
     #[command(subcommand)]
     Db(DbVerb),
     /// Show a scripted agent pursue a goal through limits, compaction and crashes
@@ -147,6 +149,14 @@ pub(crate) enum CliCommand {
         store: PathBuf,
         /// Id of the run
         run_id: String,
+    },
+    /// Back up the store (hooks call this)
+    #[command(name = BACKUP_MAKER, hide = true)]
+    MakeBackup {
+        /// Home directory of steadfast
+        home: PathBuf,
+        /// Path of the store
+        store: PathBuf,
     },
     /// Deliver messages to the user (hooks call this)
     #[command(name = DELIVERER, hide = true)]

@@ -1,6 +1,7 @@
 //! The `steadfast` command: parses arguments, calls a command and turns errors into exit codes. A hook never exits with
 //! 2 by accident, since that code means "block" to the hosts.
 
+mod backups;
 mod cli;
 mod commands;
 mod error;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
+        CliCommand::MakeBackup { home, store } => commands::make_backup(home, store),
         CliCommand::Deliver { home, store } => commands::deliver(home, store),
     };
     match output {

@@ -1,5 +1,7 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
+mod backups;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -41,6 +43,7 @@ pub(crate) fn run(db: Option<&Path>, full: bool) -> CommandResult {
 pub(crate) fn report(paths: &Paths, full: bool) -> CommandOutput {
     let mut checks = vec![home(paths)];
     checks.extend(store(paths, full));
+    checks.extend(backups::check(paths));
     checks.push(other_stores(paths));
     checks.extend(predecessor());
     checks.push(program_on_path());
@@ -152,8 +155,7 @@ fn integrity(store: &Store, full: bool) -> DoctorCheck {
             ok("store_integrity", "no faults in its structure; `steadfast doctor --full` reads the whole file")
         }
         Ok((_, faults)) => {
-            let hint = "restore a backup (`steadfast db backup` writes them next to the store)";
-            fail("store_integrity", faults.join("; "), hint)
+            fail("store_integrity", faults.join("; "), "nothing was changed; run `steadfast db recover`")
         }
         Err(error) => fail("store_integrity", error.to_string(), error.hint()),
     }

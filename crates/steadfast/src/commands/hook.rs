@@ -28,7 +28,7 @@ use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::waiting;
-use crate::{output, watch};
+use crate::{backups, output, watch};
 
 /// Far above any real event.
 const STDIN_MAX: usize = 16 * 1024 * 1024;
@@ -65,7 +65,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         // The hook beside the background hook pauses the goal.
         if !is_rewake {
             let input = slash::read_prompt(input);
-            print_reply(&input, &hook::broken_config(&input, &paths, &error, clock::now()));
+            print_reply(&input, &hook::broken_config(&input, &paths, &error, clock::wall()));
         }
         return ExitCode::SUCCESS;
     }
@@ -73,7 +73,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         return rewake(&input, &paths, client);
     }
     let input = slash::read_prompt(hook::as_command(input, &paths));
-    let noted = match hook::handle_call(&input, &paths, client, clock::now()) {
+    let noted = match hook::handle_call(&input, &paths, client, clock::wall()) {
         Ok(noted) => noted,
         Err(doubt) => return refuse(&input, &paths, doubt),
     };
@@ -96,7 +96,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     print_reply(&input, &reply);
     // A command in a prompt that is not answered here goes to the model.
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
-        hook::command_passed(&input, &paths, client, clock::now());
+        hook::command_passed(&input, &paths, client, clock::wall());
     }
     if reply.has_news {
         // Dropped without waiting: the client waits for the hook.
@@ -106,6 +106,10 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         watch::ensure(&paths);
     }
     remove_old_run(&input, &paths);
+    if let HookEvent::SessionStart(StartSource::Startup | StartSource::Resume) = input.event {
+        // Dropped without waiting: the client waits for the hook.
+        drop(backups::ensure(&paths));
+    }
     ExitCode::SUCCESS
 }
 

@@ -64,7 +64,8 @@ impl RunContext {
     pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, CliError> {
         let paths = Paths::find(db)?;
         let project = project::of(&current_dir()?);
-        Ok(Self { paths, kind, project, now: clock::now(), json })
+        let now = super::now(&paths);
+        Ok(Self { paths, kind, project, now, json })
     }
 
     /// The path of a definition or program that the user named from a subdirectory of the project, if it exists there.

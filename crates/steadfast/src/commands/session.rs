@@ -8,7 +8,7 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use steadfast_app::session::{self, SessionError};
-use steadfast_model::clock::{self, Millis};
+use steadfast_model::clock::Millis;
 use steadfast_model::memory::Category;
 use steadfast_model::text;
 use steadfast_store::{Db, Session, SessionActivity, Store};
@@ -33,7 +33,9 @@ struct SessionContext {
 }
 
 pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
-    let context = SessionContext { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
+    let paths = Paths::find(db)?;
+    let now = super::now(&paths);
+    let context = SessionContext { paths, directory: std::env::current_dir()?, now };
     match verb {
         SessionVerb::List { all, limit } => list::list(&context, *all, *limit),
         SessionVerb::Show(which) => show::show(&context, which),
