@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, is_json),
     };
+    steadfast_system::clock::begin();
     silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline { .. }));
     let (db, json) = (cli.db.as_deref(), cli.json);
     let is_json = is_json || json;

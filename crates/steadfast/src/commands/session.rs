@@ -8,7 +8,7 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use steadfast_app::session::{self, SessionError};
-use steadfast_model::clock::{self, Millis};
+use steadfast_model::clock::Millis;
 use steadfast_model::memory::Category;
 use steadfast_model::text;
 use steadfast_store::{Db, Session, SessionActivity, Store};
