@@ -16,6 +16,7 @@ mod outbox;
 mod queue;
 mod quota;
 mod runs;
+mod secrets;
 mod sessions;
 pub mod spend;
 mod stamp;

@@ -25,7 +25,9 @@ use crate::error::{CliError, code};
 use crate::programs;
 
 pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments: StartArgs) -> GoalResult {
-    let objective = goal::objective(&text_of(&arguments.objective))?;
+    let typed = text_of(&arguments.objective);
+    let objective = goal::objective(&typed)?;
+    let note = secret_note(&typed, &objective);
     let budget = arguments.limits.budget(&objective, context.now)?;
     check_commands(&arguments.verify)?;
     let hint = "ask the user to type /goal-start \"OBJECTIVE\" --verify CMD";
@@ -47,7 +49,9 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     let judge = judge || context.paths.config.goal.completion == Completion::Evaluator;
     let new = NewGoal { objective, budget, verify: arguments.verify, items, judge, sign_off };
     if arguments.queue {
-        return queue::enqueue(context, &mut store, &place, new);
+        let mut queued = queue::enqueue(context, &mut store, &place, new)?;
+        queued.output.text.push_str(note);
+        return Ok(queued);
     }
     let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
     if !goal.verify.is_empty() {
@@ -55,8 +59,16 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
         store.write(|db| db.keep_environment(&goal.goal_id, &environment))?;
     }
     let view = context.view(store.read(), &goal, context.now)?;
-    let text = started_text(&goal, &view);
+    let text = started_text(&goal, &view) + note;
     Ok(GoalOutput::new(&view, goal, text))
+}
+
+/// Said once, where the user can still choose another way to hand it over.
+pub(super) fn secret_note(typed: &str, kept: &str) -> &'static str {
+    if typed.trim() == kept {
+        return "";
+    }
+    "\nnote: a secret was removed from the objective; put it into an environment variable and name that"
 }
 
 pub(super) fn started_text(goal: &Goal, view: &GoalView) -> String {
