@@ -221,7 +221,7 @@ impl Dispatcher<'_, '_> {
     /// One step: decide, save, show, carry out.
     fn step(&mut self, event: RunEvent) -> Result<(), DriveError> {
         let now = clock::now();
-        let step = machine::step(&self.plan, self.run.clone(), event, now);
+        let step = machine::step(&self.plan, self.run.clone(), event.without_secrets(), now);
         if step.run != self.run || !step.records.is_empty() {
             crash::point(crash::Point::BeforeSave);
             let (run_id, version) = (self.run_id.clone(), self.version);

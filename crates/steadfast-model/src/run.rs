@@ -15,6 +15,7 @@ mod plan;
 mod reason;
 pub mod restart;
 pub mod rule;
+mod secrets;
 pub mod template;
 
 use serde::{Deserialize, Serialize};

@@ -23,6 +23,7 @@ mod quota;
 mod reconnect;
 mod recover;
 mod runs;
+mod secrets;
 mod sessions;
 pub mod spend;
 mod stamp;

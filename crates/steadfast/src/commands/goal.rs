@@ -193,8 +193,10 @@ impl<'a> SessionGoal<'a> {
     }
 
     fn edit(self, words: &[String]) -> GoalResult {
-        let objective = goal::objective(&starting::text_of(words))?;
-        let message = format!("objective changed: {}", text::headline(&objective, 80));
+        let typed = starting::text_of(words);
+        let objective = goal::objective(&typed)?;
+        let note = starting::secret_note(&typed, &objective);
+        let message = format!("objective changed: {}{note}", text::headline(&objective, 80));
         self.act(&message, |store, id, origin, now| action::edit(store, id, objective, origin, now))
     }
 
