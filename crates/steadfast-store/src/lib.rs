@@ -20,6 +20,7 @@ mod runs;
 mod sessions;
 pub mod spend;
 mod stamp;
+mod strays;
 mod subagents;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -53,6 +54,7 @@ pub use runs::{
 };
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
+pub use strays::remove_stray_backups;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
 
 /// The schema this binary writes.
@@ -255,7 +257,7 @@ impl Store {
 
     fn copy_beside(&self, target: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
         let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let copy = tempfile::Builder::new().prefix(".steadfast-backup").tempfile_in(directory)?;
+        let copy = tempfile::Builder::new().prefix(strays::PREFIX).tempfile_in(directory)?;
         copy_database(&self.db, copy.path())?;
         copy.as_file().sync_all()?;
         Ok(copy)

@@ -38,6 +38,7 @@ pub(crate) fn run(db: Option<&Path>) -> CommandResult {
 
 pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>) -> CommandOutput {
     let mut checks = vec![places::home(paths), places::permissions(paths), places::config(paths, broken_config)];
+    checks.extend(places::strays(paths));
     checks.extend(store(paths));
     checks.push(other_stores(paths));
     checks.extend(predecessor());
