@@ -21,12 +21,13 @@ ALLOWED = {
     "steadfast-memory": {"model"},
     "steadfast-app": {"model", "system", "store", "hosts", "memory"},
     "steadfast-engine": {"model", "system", "store", "hosts"},
+    "steadfast-fuzz": {"model", "system", "store", "hosts", "memory", "app", "engine"},
     "steadfast": {"model", "system", "store", "hosts", "memory", "app", "engine"},
 }
 FORBIDDEN_BELOW_BINARY = re.compile(r"^(tokio|clap|hyper|axum|ratatui|rmcp|ureq|rustls) ")
 HOST_BRANCH = re.compile(r"\b(?:Host|AgentKind)::(?:Claude|Codex)\b")
-# Ids and the facts about them, and what turns a name into an agent of a run.
-HOST_FILES = re.compile(r"^steadfast-hosts/|^steadfast-model/src/host\.rs$|^steadfast-model/src/run/plan\.rs$")
+# Ids and the facts about them, what turns a name into an agent of a run, and fuzz targets of each host.
+HOST_FILES = re.compile(r"^steadfast-hosts/|^steadfast-fuzz/|^steadfast-model/src/host\.rs$|^steadfast-model/src/run/plan\.rs$")
 
 root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 problems = []

@@ -18,6 +18,7 @@ pub mod lock;
 pub mod nesting;
 pub mod notify;
 pub mod observer;
+pub mod old_runs;
 pub mod old_state;
 mod outage;
 pub mod plan;
@@ -25,6 +26,8 @@ pub mod process;
 pub mod publish;
 pub mod run_folder;
 pub mod supervisor;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod trust;
 pub mod verify;
 pub mod wait;

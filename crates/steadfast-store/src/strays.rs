@@ -6,8 +6,8 @@ use std::time::Duration;
 use fs_err as fs;
 use steadfast_system::unfinished;
 
-/// A copy that is being written has this name, and random letters and digits.
-pub(crate) const PREFIX: &str = ".steadfast-backup";
+use crate::backup::UNFINISHED;
+
 /// A backup writes all the time, so a copy this old has no writer.
 const AGE: Duration = Duration::from_hours(1);
 
@@ -19,7 +19,7 @@ pub fn remove_stray_backups(store: &Path) -> Vec<PathBuf> {
 }
 
 fn is_stray(path: &Path) -> bool {
-    ["", "-journal", "-wal", "-shm"].iter().any(|end| unfinished::is_left_over(path, PREFIX, end, AGE))
+    ["", "-journal", "-wal", "-shm"].iter().any(|end| unfinished::is_left_over(path, UNFINISHED, end, AGE))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The machine: environment variables, paths and configuration, files within bounds, processes.
 
 pub mod bounded;
+pub mod clock;
 pub mod config;
 pub mod disk;
 pub mod env_vars;

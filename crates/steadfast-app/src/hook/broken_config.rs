@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::outage;
 use crate::action;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Actor;
 use steadfast_model::hook::{HookEvent, HookInput, HookReply, StartSource};
 use steadfast_store::{Db, Origin, Store, StoreError};
@@ -18,7 +18,7 @@ use steadfast_system::paths::Paths;
 const MOST_KEYS: usize = 3;
 
 /// Handles one hook call with a broken configuration; `paths` has the defaults.
-pub fn broken_config(input: &HookInput, paths: &Paths, error: &ConfigError, now: Millis) -> HookReply {
+pub fn broken_config(input: &HookInput, paths: &Paths, error: &ConfigError, wall: Millis) -> HookReply {
     // These need no pause in time, and most have no place for a message.
     if let HookEvent::Seen
     | HookEvent::Idle
@@ -29,7 +29,7 @@ pub fn broken_config(input: &HookInput, paths: &Paths, error: &ConfigError, now:
         return HookReply::default();
     }
     let is_command = matches!(input.event, HookEvent::Command { .. });
-    let (is_paused, is_news) = pause(input, paths, error, now).unwrap_or((false, is_first_seen(input)));
+    let (is_paused, is_news) = pause(input, paths, error, wall).unwrap_or((false, is_first_seen(input)));
     if !is_paused && !is_news && !is_command {
         return HookReply::default();
     }
@@ -78,8 +78,9 @@ fn is_first_seen(input: &HookInput) -> bool {
 }
 
 /// Pauses a live goal. Returns whether it did, and whether the user has yet to be told of the error.
-fn pause(input: &HookInput, paths: &Paths, error: &ConfigError, now: Millis) -> Result<(bool, bool), StoreError> {
+fn pause(input: &HookInput, paths: &Paths, error: &ConfigError, wall: Millis) -> Result<(bool, bool), StoreError> {
     let mut store = Store::open_existing_within(&paths.store, outage::patience(&input.event))?;
+    let now = clock::from_wall(wall);
     let origin = Origin { actor: Actor::Steadfast, place: super::place(&input.event) };
     let paused = action::degrade(&mut store, &input.session_id, &error.to_string(), origin, now)?;
     let is_start = matches!(input.event, HookEvent::SessionStart(_));
@@ -104,5 +105,6 @@ fn is_news(db: Db<'_>, session_id: &str, config: &Path) -> Result<bool, StoreErr
 
 /// When the file was last changed. Other than the time of its content, this one also shows a change of its rights.
 fn changed_at(file: &Path) -> Millis {
-    fs_err::metadata(file).map_or(0, |file| file.ctime() * 1_000 + file.ctime_nsec() / 1_000_000)
+    let changed = fs_err::metadata(file).map_or(0, |file| file.ctime() * 1_000 + file.ctime_nsec() / 1_000_000);
+    clock::from_wall(changed)
 }

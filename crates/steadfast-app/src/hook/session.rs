@@ -61,7 +61,10 @@ fn begun(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<Hook
     let mut session = session_record(call);
     let source = if is_unannounced_fork(call, store, source)? { StartSource::Fork } else { source };
     match source {
-        StartSource::Startup => begin(call, store, &session),
+        StartSource::Startup => {
+            store.write(|db| db.put_session(&session))?;
+            Ok(HookReply::default())
+        }
         StartSource::Resume => restore::resumed(call, store, &session),
         StartSource::Compact => restore::compacted(call, store, &session),
         StartSource::Clear => {
@@ -119,17 +122,6 @@ fn left_for(session: &Session, mut left: Vec<Session>, mut open: Vec<Session>) -
         left = open;
     }
     left.pop().filter(|_| left.is_empty())
-}
-
-/// A new session: deletes the memory of old ones. The search for them is slow, so it happens before the transaction.
-fn begin(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
-    let days = call.paths.config.memory.retention_days;
-    let old = store.read().old_sessions(call.now, days)?;
-    store.write(|db| {
-        db.put_session(session)?;
-        db.forget_old(&old, call.now, days)
-    })?;
-    Ok(HookReply::default())
 }
 
 pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<HookReply, HookError> {

@@ -17,6 +17,7 @@ use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::goal::liveness;
 use steadfast_model::goal::turn::{self, Decision, Drive, TurnEnd, TurnRules};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::HookReply;
@@ -160,7 +161,7 @@ fn decide(
         warnings = limits;
     }
     // A turn that a wake-up began is a turn of its own for the client.
-    let was_woken = goal.last_continuation_at_ms > session.and_then(|session| session.last_prompt_ms);
+    let was_woken = goal.last_continuation_at_ms > session.as_ref().and_then(|session| session.last_prompt_ms);
     let end = TurnEnd {
         after_continuation: end.after_continuation || was_woken,
         worked: seen.worked,
@@ -184,6 +185,11 @@ fn decide(
         }
         if is_blocked {
             brief = Some(prompting::brief(db, &mut change.goal)?);
+            // The hook at the prompt may have given up on a busy store.
+            if session.is_none_or(|session| session.activity.turn_since_ms.is_none()) {
+                db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;
+                liveness::settle(&mut change.goal, true, call.now, call.now);
+            }
         }
         goal = db.save(&goal, change, call.origin)?;
     }

@@ -175,7 +175,8 @@ pub(crate) fn typed_command(message: &str) -> Option<String> {
 
 /// Names the call by the id under which its `PreToolUse` hook saw it.
 pub(crate) fn tool_call_origin(meta: &Map<String, Value>) -> Option<ToolCallOrigin> {
-    Some(ToolCallOrigin::ToolUse(meta.get("claudecode/toolUseId")?.as_str()?.to_owned()))
+    let id = meta.get("claudecode/toolUseId")?.as_str().filter(|id| !id.is_empty())?;
+    Some(ToolCallOrigin::ToolUse(id.to_owned()))
 }
 
 pub(crate) fn is_evaluator(agent_type: &str) -> bool {

@@ -1,5 +1,6 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
+mod backups;
 mod places;
 
 use std::path::Path;
@@ -24,22 +25,30 @@ use super::own_paths;
 use super::setup::{plugin_stores, predecessor_store};
 use crate::error::code;
 use crate::mcp::client::McpClient;
-use crate::output::{CommandOutput, CommandResult};
+use crate::output::{self, CommandOutput, CommandResult};
 use crate::{plugin, programs};
 
 /// A program that works prints its version at once.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
-pub(crate) fn run(db: Option<&Path>) -> CommandResult {
+/// Goals that are looked at for a count.
+const ORPHANS_COUNTED: usize = 50;
+/// A file up to this size is checked for faults without being asked: it takes milliseconds.
+const CHECKED_AT_ONCE: u64 = 8 * 1024 * 1024;
+/// More free space than this is worth a word.
+const MUCH_FREE: u64 = 100_000_000;
+
+pub(crate) fn run(db: Option<&Path>, full: bool) -> CommandResult {
     let (paths, broken_config) = Paths::find_despite_config(db)?;
     own_paths::log_closed(&paths);
-    Ok(report(&paths, broken_config.as_ref()))
+    Ok(report(&paths, broken_config.as_ref(), full))
 }
 
-pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>) -> CommandOutput {
+pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: bool) -> CommandOutput {
     let mut checks = vec![places::home(paths), places::permissions(paths), places::config(paths, broken_config)];
     checks.extend(places::strays(paths));
-    checks.extend(store(paths));
+    checks.extend(store(paths, full));
+    checks.extend(backups::check(paths));
     checks.push(other_stores(paths));
     checks.extend(predecessor());
     checks.push(program_on_path());
@@ -91,7 +100,7 @@ fn hint_of(error: &StoreError, paths: &Paths) -> String {
     }
 }
 
-fn store(paths: &Paths) -> Vec<DoctorCheck> {
+fn store(paths: &Paths, full: bool) -> Vec<DoctorCheck> {
     let store = match Store::open_existing(&paths.store) {
         Ok(store) => store,
         Err(StoreError::Missing(_)) => {
@@ -103,14 +112,8 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
         Some(error) => fail("store", format!("{error}; it can only be read"), hint_of(&error, paths)),
         None => ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display())),
     }];
-    checks.push(match store.integrity_faults() {
-        Ok(faults) if faults.is_empty() => ok("store_integrity", "no faults"),
-        Ok(faults) => {
-            let hint = "restore a backup (`steadfast db backup` writes them next to the store)";
-            fail("store_integrity", faults.join("; "), hint)
-        }
-        Err(error) => fail("store_integrity", error.to_string(), hint_of(&error, paths)),
-    });
+    checks.push(integrity(&store, full));
+    checks.push(space(&store));
     checks.push(match store.journal_mode() {
         Ok(mode) if mode == "wal" => ok("store_journal", "wal"),
         Ok(mode) => {
@@ -120,7 +123,7 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
         Err(error) => fail("store_journal", error.to_string(), hint_of(&error, paths)),
     });
     let counted = store.read().goal_counts().and_then(|counts| {
-        let orphans = action::orphans(store.read(), 0, clock::now())?;
+        let orphans = action::orphans(store.read(), 0, ORPHANS_COUNTED, clock::now())?;
         Ok((counts, orphans.len()))
     });
     checks.push(match counted {
@@ -129,7 +132,8 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
             let active = counts.iter().any(|(status, _)| *status == GoalStatus::Active);
             let detail = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
             if orphans > 0 && active {
-                let detail = format!("{detail}; {orphans} without a live session");
+                let least = if orphans == ORPHANS_COUNTED { "at least " } else { "" };
+                let detail = format!("{detail}; {least}{orphans} without a live session");
                 warn("goals", detail, "run `steadfast goal cleanup --list`")
             } else {
                 ok("goals", detail)
@@ -138,6 +142,41 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
         Err(error) => fail("goals", error.to_string(), hint_of(&error, paths)),
     });
     checks
+}
+
+/// Looks for faults in the whole file where that is asked for or quick, else in its most important tables.
+fn integrity(store: &Store, full: bool) -> DoctorCheck {
+    let checked = store.size().and_then(|size| {
+        let is_whole = full || size <= CHECKED_AT_ONCE;
+        if is_whole && size > CHECKED_AT_ONCE {
+            output::note(&format!("checking {} MB", size / 1_000_000));
+        }
+        let faults = if is_whole { store.integrity_faults() } else { store.quick_faults() };
+        Ok((is_whole, faults?))
+    });
+    match checked {
+        Ok((true, faults)) if faults.is_empty() => ok("store_integrity", "no faults"),
+        Ok((false, faults)) if faults.is_empty() => {
+            ok("store_integrity", "no faults in its structure; `steadfast doctor --full` reads the whole file")
+        }
+        Ok((_, faults)) => {
+            fail("store_integrity", faults.join("; "), "nothing was changed; run `steadfast db recover`")
+        }
+        Err(error) => fail("store_integrity", error.to_string(), error.hint()),
+    }
+}
+
+/// How large the file is, and how much of it is free.
+fn space(store: &Store) -> DoctorCheck {
+    let mb = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
+    match store.size().and_then(|size| Ok((size, store.free_size()?, store.returns_pages()?))) {
+        Ok((size, free, false)) if free > MUCH_FREE && free > size / 2 => {
+            let detail = format!("{}, {} of it free", mb(size), mb(free));
+            warn("store_size", detail, "run `steadfast db compact` when no agent is running")
+        }
+        Ok((size, free, _)) => ok("store_size", format!("{}, {} of it free", mb(size), mb(free))),
+        Err(error) => fail("store_size", error.to_string(), error.hint()),
+    }
 }
 
 /// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.

@@ -1,5 +1,6 @@
 //! `steadfast goal VERB`. The slash commands `/goal-VERB` run the same code with the user's authority.
 
+mod cleanup;
 mod history;
 mod queue;
 mod report;
@@ -40,6 +41,8 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) place: Option<Place>,
     pub(crate) directory: PathBuf,
     pub(crate) now: Millis,
+    /// Whether JSON is printed.
+    pub(crate) is_json: bool,
 }
 
 impl CommandContext<'_> {
@@ -75,7 +78,7 @@ impl GoalOutput {
     }
 }
 
-pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandResult {
+pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs, is_json: bool) -> CommandResult {
     // Pausing and looking must be possible whatever is wrong with the configuration.
     let starts_nothing = person::only_reads(&arguments.verb)
         || matches!(arguments.verb, GoalVerb::Pause { .. } | GoalVerb::Abandon | GoalVerb::Block { .. });
@@ -83,7 +86,7 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandRe
     let directory = std::env::current_dir()?;
     let actor = person::caller_of_verb(&paths, &arguments, &directory)?;
     let origin = Origin { actor, place: "cli" };
-    let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now() };
+    let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now(), is_json };
     let only_reads = matches!(arguments.verb, GoalVerb::Cleanup(_)) || person::only_reads(&arguments.verb);
     let done = run(&context, arguments)?;
     // The client may be closed, or have no hook that waits for this moment.
@@ -123,7 +126,7 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
         GoalVerb::Verify => open()?.verify(),
         GoalVerb::Report { goal, md } => report::report(context, session, goal.as_deref(), md),
         GoalVerb::History(history) => history::history(context, session, &history),
-        GoalVerb::Cleanup(cleanup) => history::cleanup(context, &cleanup),
+        GoalVerb::Cleanup(cleanup) => cleanup::cleanup(context, &cleanup),
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use steadfast_app::action::Place;
 use steadfast_app::caller::NotTheClient;
 use steadfast_app::hook;
+use steadfast_engine::old_runs;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
@@ -27,7 +28,7 @@ use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::waiting;
-use crate::{output, watch};
+use crate::{backups, output, watch};
 
 /// Far above any real event.
 const STDIN_MAX: usize = 16 * 1024 * 1024;
@@ -62,7 +63,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         // The hook beside the background hook pauses the goal.
         if !is_rewake {
             let input = slash::read_prompt(input);
-            print_reply(&input, &hook::broken_config(&input, &paths, &error, clock::now()));
+            print_reply(&input, &hook::broken_config(&input, &paths, &error, clock::wall()));
         }
         return ExitCode::SUCCESS;
     }
@@ -71,7 +72,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     }
     let input = slash::read_prompt(hook::as_command(input, &paths));
     let unknown_keys = hook::unknown_keys(&input, &paths);
-    let noted = match hook::handle_call(&input, &paths, client, clock::now()) {
+    let noted = match hook::handle_call(&input, &paths, client, clock::wall()) {
         Ok(noted) => noted,
         Err(doubt) => return refuse(&input, &paths, doubt),
     };
@@ -95,7 +96,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     print_reply(&input, &reply);
     // A command in a prompt that is not answered here goes to the model.
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
-        hook::command_passed(&input, &paths, client, clock::now());
+        hook::command_passed(&input, &paths, client, clock::wall());
     }
     if reply.has_news {
         // Dropped without waiting: the client waits for the hook.
@@ -104,6 +105,11 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if needs_supervisor(&input, reply.wake_at_ms) || keeps_appointments(&input, &paths) {
         watch::ensure(&paths);
     }
+    if let HookEvent::SessionStart(StartSource::Startup | StartSource::Resume) = input.event {
+        // Dropped without waiting: the client waits for the hook.
+        drop(backups::ensure(&paths));
+    }
+    remove_old_run(&input, &paths);
     ExitCode::SUCCESS
 }
 
@@ -116,6 +122,18 @@ fn without_home(host: Host, error: &PathError) -> ExitCode {
         print_reply(&input, &HookReply { message, ..HookReply::default() });
     }
     ExitCode::SUCCESS
+}
+
+/// A new session removes one old run, if there is one: its folder takes more than a transaction.
+fn remove_old_run(input: &HookInput, paths: &Paths) {
+    let is_start = input.event == HookEvent::SessionStart(StartSource::Startup);
+    if !is_start || !paths.home.join("runs").is_dir() {
+        return;
+    }
+    if let Ok(Some(mut store)) = Store::open_if_there(&paths.store) {
+        // What fails is tried again by the next session.
+        let _ = old_runs::step(&paths.home, &mut store, &paths.config.retention, clock::now());
+    }
 }
 
 /// Ends a turn that ignores what its hooks say.
@@ -258,6 +276,7 @@ fn context<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
         place: Some(place),
         directory: input.project_dir.clone().into(),
         now: clock::now(),
+        is_json: false,
     }
 }
 

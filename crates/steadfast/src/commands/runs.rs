@@ -74,7 +74,8 @@ impl RunContext {
 
     fn at(paths: Paths, kind: RunKind, json: bool) -> Result<Self, CliError> {
         let project = project::of(&current_dir()?);
-        Ok(Self { paths, kind, project, now: clock::now(), json })
+        let now = super::now(&paths);
+        Ok(Self { paths, kind, project, now, json })
     }
 
     /// The path of a definition or program that the user named from a subdirectory of the project, if it exists there.

@@ -8,7 +8,7 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use steadfast_app::session::{self, SessionError};
-use steadfast_model::clock::{self, Millis};
+use steadfast_model::clock::Millis;
 use steadfast_model::memory::Category;
 use steadfast_model::text;
 use steadfast_store::{Db, Session, SessionActivity, Store};
@@ -38,7 +38,8 @@ pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
         SessionVerb::Purge(_) => own_paths::find(db)?,
         _ => own_paths::find_to_read(db)?,
     };
-    let context = SessionContext { paths, directory: std::env::current_dir()?, now: clock::now() };
+    let now = super::now(&paths);
+    let context = SessionContext { paths, directory: std::env::current_dir()?, now };
     match verb {
         SessionVerb::List { all, limit } => list::list(&context, *all, *limit),
         SessionVerb::Show(which) => show::show(&context, which),

@@ -123,13 +123,20 @@ fn a_busy_store_leaves_the_goal_alone() {
     env.start(&["x"]);
     env.says("s1", "m1", "hi", 100);
     let lock = Lock::of(&env.store());
-    let reply = env.stop("s1", "hi", false);
-    assert_eq!(reply, json!({"systemMessage": "steadfast: the store is busy; the goal continues when it is free"}));
-    let reply = env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
-    assert_eq!(reply, json!({"systemMessage": "steadfast: the store is busy"}));
+    let start = json!({"hook_event_name": "SessionStart", "source": "startup"});
     let seen = json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "t1",
         "tool_input": {"command": "cargo test"}, "tool_response": {"stdout": "ok", "stderr": ""}});
-    assert_eq!(env.hook("s1", &seen), Value::Null);
+    let [stopped, started, remembered] = std::thread::scope(|scope| {
+        let calls = [
+            scope.spawn(|| env.stop("s1", "hi", false)),
+            scope.spawn(|| env.hook("s2", &start)),
+            scope.spawn(|| env.hook("s1", &seen)),
+        ];
+        calls.map(|call| call.join().unwrap())
+    });
+    assert_eq!(stopped, json!({"systemMessage": "steadfast: the store is busy; the goal continues when it is free"}));
+    assert_eq!(started, json!({"systemMessage": "steadfast: the store is busy"}));
+    assert_eq!(remembered, Value::Null);
     drop(lock);
     let goal = env.status();
     assert_eq!((&goal["status"], &goal["tokens_used"]), (&json!("active"), &json!(0)));

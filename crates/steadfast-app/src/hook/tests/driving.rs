@@ -30,6 +30,18 @@ fn the_last_message_of_the_turn_is_charged_to_it() {
     assert_eq!(world.goal().tokens_used, 11);
 }
 
+/// The hook at the prompt can give up on a busy store. The turn that the block continues runs all the same.
+#[test]
+fn a_turn_whose_beginning_no_hook_recorded_is_recorded_when_it_is_continued() {
+    let mut world = World::new();
+    world.start(Budget::default(), START);
+    assert!(world.stop(at(5)).block.is_some());
+    let session = world.store.read().session(SESSION).unwrap().unwrap();
+    assert_eq!(session.activity.turn_since_ms, Some(at(5)));
+    let goal = world.goal();
+    assert_eq!((goal.resume_at_ms, goal.wake_at_ms), (Some(at(5)), None));
+}
+
 /// Bugs 9 and 10 of the plugin: it looked for `update_goal` in the transcript, so a refused or a foreign call of
 /// that name ended the loop.
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use steadfast_app::usage::report::Amounts;
 use steadfast_app::usage::summary::{SLOT_MS, Sum, Summary};
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::limit::{Axis, Cap, CapScope, Spend};
 
@@ -34,7 +34,7 @@ fn standing(cap: &Cap, summaries: &[(Host, Summary)], now: Millis) -> Option<Val
         // It has no sum of its own: each session has one.
         CapScope::Session => return None,
     };
-    let from = cap.start(now);
+    let from = clock::to_wall(cap.start(clock::from_wall(now)));
     let mut spent = Amounts::default();
     for (_, summary) in summaries {
         let is_of_model =

@@ -7,7 +7,7 @@ use serde_json::json;
 use steadfast_app::usage::report::Amounts;
 use steadfast_app::usage::runs::{RunUsageRow, RunsReport};
 use steadfast_app::usage::summary::Summary;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::text;
 use steadfast_store::Store;
@@ -34,7 +34,7 @@ pub(super) fn view(db: Option<&Path>, arguments: &UsageArgs, asked: &Asked, is_j
     let mut rows = store.map(|store| store.read().iteration_usage()).transpose()?.unwrap_or_default();
     rows.retain(|row| {
         filter.project.as_ref().is_none_or(|project| project.matches(&row.project_dir))
-            && filter.has_day(Some(in_zone(row.started_at_ms, zone).date()))
+            && filter.has_day(Some(in_zone(clock::to_wall(row.started_at_ms), zone).date()))
     });
     rows.drain(..rows.len().saturating_sub(asked.select.last.unwrap_or(usize::MAX)));
     if asked.select.is_descending == Some(true) {
@@ -52,7 +52,8 @@ fn draw(report: &RunsReport, zone: &TimeZone) -> String {
     let cells = |total: &str, cell: &dyn Fn(&RunUsageRow) -> String| -> Vec<String> {
         report.rows.iter().map(cell).chain([total.to_owned()]).collect()
     };
-    let when = |row: &RunUsageRow| in_zone(row.started_at_ms, zone).strftime("%Y-%m-%d %H:%M").to_string();
+    let when =
+        |row: &RunUsageRow| in_zone(clock::to_wall(row.started_at_ms), zone).strftime("%Y-%m-%d %H:%M").to_string();
     let seconds = |ms: Millis| text::duration(ms / 1_000);
     let time = cells(&seconds(report.totals.duration_ms), &|row| seconds(row.used.duration_ms));
     let mut columns = vec![
