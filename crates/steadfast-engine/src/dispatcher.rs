@@ -241,7 +241,17 @@ impl Dispatcher<'_, '_> {
     /// Uses the store, and waits while it is busy or full.
     fn with_store<T>(&mut self, mut work: impl FnMut(&mut Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let (store, observers) = (&mut *self.store, &mut self.observers);
-        outage::wait_for_store(|| self.pending.any(), |message| observers.note(message), || work(store))
+        let mut is_busy = false;
+        let attempt = || {
+            // If this process itself holds a lock that the system did not release, waiting alone does not help.
+            if is_busy {
+                store.reconnect()?;
+            }
+            let done = work(store);
+            is_busy = matches!(done, Err(StoreError::Busy(_)));
+            done
+        };
+        outage::wait_for_store(|| self.pending.any(), |message| observers.note(message), attempt)
     }
 
     fn record_engine(&mut self, engine: Option<ProcessId>) -> Result<(), StoreError> {

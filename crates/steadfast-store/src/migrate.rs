@@ -1,7 +1,7 @@
 //! Brings a database of any earlier version up to ours, in one transaction. Versions 1 to 5 are those of the
 //! claude-goal plugin; a new file runs through them too, so that there is one way to every schema.
 
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, Transaction};
 
 use super::{SCHEMA_VERSION, StoreError};
 
@@ -15,7 +15,7 @@ const MIGRATIONS: [&str; 6] = [
 ];
 
 /// Changes of version 6 since it began. `user_version` counts those a file has. Older binaries of version 6 still work
-/// with the result, so the version of the schema stays, and no backup is made.
+/// with the result, so the version of the schema stays.
 const ADDITIONS: [&str; 8] = [
     include_str!("../migrations/0006_1_memory.sql"),
     include_str!("../migrations/0006_2_runs.sql"),
@@ -37,6 +37,11 @@ fn additions(db: &Connection) -> Result<usize, StoreError> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
+/// The version of the schema and how many additions it has, such as `6.8`.
+pub(super) fn full_version(db: &Connection) -> Result<String, StoreError> {
+    Ok(format!("{}.{}", version(db)?, additions(db)?))
+}
+
 /// The version of the schema; 0 for an empty file. A database with tables but no version is not ours to touch.
 pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     let tables: i64 = db.query_row(
@@ -47,15 +52,18 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     if tables == 0 {
         return Ok(0);
     }
-    let found = db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).optional();
-    match found {
-        Ok(version) => Ok(version.flatten().unwrap_or(0)),
-        Err(_) => Err(StoreError::Value("the file has tables but no schema_version: it is not a goal store".into())),
+    if !db.table_exists(Some("main"), "schema_version")? {
+        return Err(StoreError::Value("the file has tables but no schema_version: it is not a goal store".into()));
     }
+    let found: Option<i64> = db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0))?;
+    // Its one row is never deleted.
+    found.ok_or_else(|| {
+        let path = db.path().map(Into::into).unwrap_or_default();
+        StoreError::Corrupt { path, message: "its table schema_version is empty".to_owned() }
+    })
 }
 
-pub(super) fn run(db: &mut Connection) -> Result<(), StoreError> {
-    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn run(tx: Transaction<'_>) -> Result<(), StoreError> {
     // Another process may have migrated while we waited for the lock.
     let from = version(&tx)?;
     for (migration, number) in MIGRATIONS.iter().zip(1..) {

@@ -1,5 +1,6 @@
 //! Carries a plan out: every file whole or not at all, and all of them or none.
 
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,10 @@ impl InstallPlan {
                 roll_back(self.changes.get(..index).unwrap_or_default(), &new_dirs);
                 return Err(error.into());
             }
+        }
+        if let Err(error) = sync_directories(&self.changes, &new_dirs) {
+            roll_back(&self.changes, &new_dirs);
+            return Err(error.into());
         }
         for dir in &self.remove_dirs {
             // Not empty, or gone already: both are fine, and neither is ours to force.
@@ -76,6 +81,25 @@ fn write(path: &Path, text: Option<&str>, access: Access, new_dirs: &mut Vec<Pat
     }
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| at(&target, "cannot replace", &error.error))?;
+    Ok(())
+}
+
+/// Syncs each changed directory once: a file that was renamed or removed is so after a power cut only if its directory
+/// was synced.
+fn sync_directories(changes: &[FileChange], new_dirs: &[PathBuf]) -> io::Result<()> {
+    let mut directories = BTreeSet::new();
+    for change in changes {
+        directories.extend(follow_links(&change.path)?.parent().map(Path::to_owned));
+    }
+    directories.extend(new_dirs.iter().filter_map(|dir| dir.parent().map(Path::to_owned)));
+    for directory in directories {
+        match fs::File::open(&directory) {
+            Ok(directory) => directory.sync_all()?,
+            // A file in a directory that is gone was removed with it.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
     Ok(())
 }
 

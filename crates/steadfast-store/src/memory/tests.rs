@@ -186,7 +186,7 @@ fn values_of_another_world_are_passed_over_and_cost_nothing_else() {
     assert_eq!(world.store.read().search("from the future", Scope::All, None, 5).unwrap(), []);
     world.remember(vec![prompt("two")]);
     assert_eq!(world.texts_of(Category::Prompt).last().unwrap(), "two");
-    world.store.write(|db| db.purge_each(&[SESSION.to_owned()])).unwrap();
+    world.store.purge(&[SESSION.to_owned()], &mut |_, _, _| {}).unwrap();
     assert_eq!(world.remembered(), []);
 }
 

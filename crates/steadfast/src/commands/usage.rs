@@ -3,7 +3,6 @@
 
 mod asked;
 mod check;
-mod progress;
 mod runs;
 mod table;
 
@@ -24,17 +23,18 @@ use steadfast_model::text;
 use steadfast_system::{bounded, env_vars, paths};
 
 use self::asked::Asked;
-use self::progress::Bar;
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
+use crate::progress::Bar;
 
 const SPARKLINE_DAYS: usize = 14;
 /// The view that reads the store instead of transcripts.
 const RUNS: &str = "runs";
 
 pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> CommandResult {
-    let now = clock::now();
+    // Transcripts are stamped by the wall clock, and days are of that clock.
+    let now = clock::wall();
     let asked = Asked::new(arguments, now)?;
     if arguments.view.as_deref() == Some(RUNS) {
         return runs::view(db, arguments, &asked, is_json);
@@ -87,7 +87,7 @@ fn summaries(arguments: &UsageArgs) -> Result<Vec<(Host, Summary)>, CliError> {
         let cache = cache.join(host.to_string());
         let summary =
             collect::collect(host, &(adapter(host).transcript_roots)(), &cache, prices, &mut |done, total| {
-                bar.show(done, total);
+                bar.show("reading transcripts", done, total);
             });
         bar.clear();
         summaries.push((host, summary?));

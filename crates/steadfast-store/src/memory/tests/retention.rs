@@ -12,18 +12,15 @@ fn ended(id: &str, at: Millis) -> Session {
 }
 
 impl World {
+    /// Forgets what is old, and returns which sessions lost their memory.
     fn forget(&mut self, now: Millis, days: u32) -> Vec<String> {
-        let old = self.store.read().old_sessions(now, days).unwrap();
-        self.forget_chosen(&old, now, days)
-    }
-
-    fn forget_chosen(&mut self, chosen: &[String], now: Millis, days: u32) -> Vec<String> {
-        let gone = self.store.write(|db| db.forget_old(chosen, now, days)).unwrap();
-        gone.into_iter().map(|gone| gone.session_id).collect()
-    }
-
-    fn count(&self, sql: &str) -> i64 {
-        self.store.db.query_row(sql, [], |row| row.get(0)).unwrap()
+        let known = self.store.read().remembered_before(Millis::MAX).unwrap();
+        let details = steadfast_system::config::RetentionConfig::default();
+        self.store.upkeep_all(&crate::Keep { details: &details, memory_days: days }, now).unwrap();
+        // Each walk rests for a day when it is through.
+        self.store.db.execute("DELETE FROM upkeep", []).unwrap();
+        let left = self.store.read().remembered_before(Millis::MAX).unwrap();
+        known.into_iter().filter(|id| !left.contains(id)).collect()
     }
 }
 
@@ -89,31 +86,6 @@ fn the_ancestors_of_a_fork_that_stays_stay_too() {
 }
 
 #[test]
-fn a_hook_forgets_a_few_at_a_time() {
-    let mut world = World::new();
-    for number in 0..25 {
-        world.remember_in(&format!("s{number:02}"), vec![prompt("x")], START + number);
-    }
-    let counts: Vec<usize> = (0..4).map(|_| world.forget(START + 40 * DAY, 30).len()).collect();
-    assert_eq!(counts, [10, 10, 5, 0]);
-}
-
-#[test]
-fn what_came_back_between_looking_and_forgetting_stays() {
-    let mut world = World::new();
-    for id in ["spoke", "forked", "silent"] {
-        world.put(&ended(id, START));
-        world.remember_in(id, vec![prompt(id)], START);
-    }
-    let now = START + 40 * DAY;
-    let old = world.store.read().old_sessions(now, 30).unwrap();
-    assert_eq!(old, ["forked", "silent", "spoke"]);
-    world.remember_in("spoke", vec![prompt("again")], now);
-    world.put(&Session { last_seen_ms: now, ..fork("child", "forked", now) });
-    assert_eq!(world.forget_chosen(&old, now, 30), ["silent"]);
-}
-
-#[test]
 fn forks_of_each_other_come_to_an_end() {
     let mut world = World::new();
     for (id, parent) in [("a", "b"), ("b", "a"), ("c", "c")] {
@@ -121,68 +93,6 @@ fn forks_of_each_other_come_to_an_end() {
         world.remember_in(id, vec![prompt(id)], START);
     }
     assert_eq!(world.forget(START + 40 * DAY, 30), ["a", "b", "c"]);
-}
-
-#[test]
-fn a_purge_leaves_no_word_in_the_file_and_no_other_session_harmed() {
-    let mut world = World::new();
-    let secret = "hunter2secretword";
-    for id in ["a", "b"] {
-        world.put(&ended(id, START));
-        let text = if id == "a" { secret } else { "harmless" };
-        world.remember_in(id, vec![prompt(text), read_of(text)], START);
-        let change = StatedChange::Set(text.into());
-        world.store.write(|db| db.apply_stated(id, &change, None, START)).unwrap();
-        // Long texts have pages of their own, and a shorter one leaves them behind.
-        for length in [400, 200, 1] {
-            let snapshot = format!("{text} {length} ").repeat(length);
-            world.store.write(|db| db.put_snapshot(id, &snapshot, START)).unwrap();
-        }
-        // What too many events push out is gone as well.
-        world.remember_in(id, (0..1_200).map(|number| prompt(&format!("{text} {number}"))).collect(), START);
-    }
-    let gone = world.store.write(|db| db.purge_each(&["a".to_owned()])).unwrap().remove(0);
-    let expected = Forgotten {
-        session_id: "a".into(),
-        project: Some("/p/web".into()),
-        events: 1_000,
-        tasks: 0,
-        stated_goals: 1,
-        last_active_ms: START,
-    };
-    assert_eq!(gone, expected);
-    let read = world.store.read();
-    assert_eq!(read.sessions_by_id("a").unwrap(), Vec::<String>::new());
-    assert_eq!(read.counts_by_category("b").unwrap(), [(Category::Prompt, 1_000)]);
-    assert_eq!(read.search("harmless", Scope::All, None, 9).unwrap().len(), 9);
-    assert_eq!(read.stated_goal("b").unwrap().unwrap().objective, "harmless");
-    world.store.rewrite().unwrap();
-    let log = world.store.path().with_extension("db-wal");
-    assert_eq!(fs_err::metadata(log).unwrap().len(), 0);
-    let file = fs_err::read(world.store.path()).unwrap();
-    assert!(!file.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()), "the word is still in the file");
-    assert!(file.windows(8).any(|bytes| bytes == b"harmless"), "the test sees words that are there");
-    assert_eq!(world.store.integrity_faults().unwrap(), Vec::<String>::new());
-}
-
-#[test]
-fn a_file_that_somebody_reads_is_not_rewritten_unsaid() {
-    let mut world = World::new();
-    world.remember(vec![prompt("x")]);
-    world.store.db.busy_timeout(std::time::Duration::from_millis(20)).unwrap();
-    let mut other = crate::Store::open(world.store.path()).unwrap();
-    let said = other.write(|db| {
-        db.session(SESSION)?;
-        Ok::<_, StoreError>(world.store.rewrite())
-    });
-    assert!(matches!(said.unwrap(), Err(StoreError::Busy(_))));
-    // A reader holds the log as it was, and with it the words.
-    let reader = other.db.unchecked_transaction().unwrap();
-    assert_eq!(reader.query_row("SELECT count(*) FROM session_events", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
-    assert!(matches!(world.store.rewrite(), Err(StoreError::Busy(_))));
-    drop(reader);
-    world.store.rewrite().unwrap();
-    assert_eq!(world.texts_of(Category::Prompt), ["x"]);
 }
 
 #[test]
@@ -195,7 +105,7 @@ fn a_purge_of_everything_spares_goals_and_what_they_need() {
     let goal = world.add_goal(Budget::default(), START);
     let all =
         world.store.read().known_sessions().unwrap().into_iter().map(|known| known.session_id).collect::<Vec<_>>();
-    let gone = world.store.write(|db| db.purge_each(&all)).unwrap();
+    let gone = world.store.purge(&all, &mut |_, _, _| {}).unwrap();
     assert_eq!(gone.iter().map(|gone| &gone.session_id).collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
     assert_eq!(world.count("SELECT count(*) FROM session_events"), 0);
     assert_eq!(world.goal(), goal);

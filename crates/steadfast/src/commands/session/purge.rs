@@ -3,12 +3,13 @@
 use serde_json::json;
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::text;
-use steadfast_store::{Db, Forgotten, Store, StoreError};
+use steadfast_store::{Db, Forgotten, PurgePart, StoreError};
 
 use super::{SessionContext, age, by_prefix, not_found, project_name};
 use crate::cli::session::PurgeArgs;
 use crate::commands::refuse_agents;
 use crate::output::{self, CommandOutput, CommandResult};
+use crate::progress::Bar;
 
 pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> CommandResult {
     // An agent must not delete its own traces.
@@ -20,48 +21,68 @@ pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> CommandR
         };
     };
     let id = arguments.id.as_deref().map(|id| by_prefix(store.read(), id)).transpose()?;
-    let forget = |db: Db<'_>| forget(db, arguments, id.as_deref(), context.now);
-    let (gone, kept) = if arguments.dry_run { forget(store.read())? } else { store.write(forget)? };
-    let rewritten = (!arguments.dry_run).then(|| rewrite(&store));
+    let (ids, old) = chosen(store.read(), arguments, id.as_deref(), context.now)?;
+    let mut gone;
+    let mut rewritten = None;
+    if arguments.dry_run {
+        gone = ids.iter().map(|id| store.read().weigh(id)).collect::<Result<Vec<_>, _>>()?;
+    } else {
+        let mut bar = Bar::new();
+        let mut progress = |part, done, total| bar.show(label(part), done, total);
+        gone = store.purge(&ids, &mut progress)?;
+        let erased = store.erase_deleted(&mut progress);
+        bar.clear();
+        rewritten = Some(tell(erased));
+    }
+    let kept = old.saturating_sub(gone.len());
+    if arguments.all {
+        gone.retain(|gone| gone.events + gone.tasks + gone.stated_goals > 0);
+    }
     Ok(report(context, arguments, &gone, kept, rewritten))
 }
 
-/// Rewrites the store so that the deleted text is not in the file any more. If that fails, the user is warned.
-fn rewrite(store: &Store) -> bool {
-    let Err(error) = store.rewrite() else { return true };
-    output::note(&format!(
-        "note: the rows are deleted, but their text may still be in the file: {error}\n\
-         hint: run `steadfast session purge --older-than 36500` when no agent is running"
-    ));
-    false
+fn label(part: PurgePart) -> &'static str {
+    match part {
+        PurgePart::Rows => "deleting",
+        PurgePart::SearchIndex => "clearing the search index",
+        PurgePart::FreePages => "clearing free pages",
+    }
 }
 
-/// Deletes the chosen sessions, or with `--dry-run` only counts their rows. Returns them, with the number of old sessions
-/// that stay.
-fn forget(
+/// Whether the deleted text is in no file any more. If some may be left, the user is warned.
+fn tell(erased: Result<bool, StoreError>) -> bool {
+    match erased {
+        Ok(true) => {}
+        Ok(false) => output::note(
+            "note: the text is deleted; what earlier versions of steadfast deleted may still be in the file\n\
+             hint: run `steadfast db compact` when no agent is running",
+        ),
+        Err(error) => {
+            output::note(&format!(
+                "note: the rows are deleted, but their text may still be in the file: {error}\n\
+                 hint: run `steadfast session purge --older-than 36500` again later"
+            ));
+            return false;
+        }
+    }
+    true
+}
+
+/// The sessions to delete, and how many old ones there are.
+fn chosen(
     db: Db<'_>,
     arguments: &PurgeArgs,
     id: Option<&str>,
     now: Millis,
-) -> Result<(Vec<Forgotten>, usize), StoreError> {
-    let (ids, old) = match (id, arguments.older_than) {
+) -> Result<(Vec<String>, usize), StoreError> {
+    Ok(match (id, arguments.older_than) {
         (Some(id), _) => (vec![id.to_owned()], 0),
         (None, Some(days)) => {
             let before = now - Millis::from(days) * DAY;
             (db.expired_sessions(before, now)?, db.remembered_before(before)?.len())
         }
         (None, None) => (db.known_sessions()?.into_iter().map(|known| known.session_id).collect(), 0),
-    };
-    let mut gone = if arguments.dry_run {
-        ids.iter().map(|id| db.weigh(id)).collect::<Result<Vec<_>, _>>()?
-    } else {
-        db.purge_each(&ids)?
-    };
-    let kept = old.saturating_sub(gone.len());
-    if arguments.all {
-        gone.retain(|gone| gone.events + gone.tasks + gone.stated_goals > 0);
-    }
-    Ok((gone, kept))
+    })
 }
 
 fn report(

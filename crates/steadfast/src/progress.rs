@@ -1,4 +1,4 @@
-//! A progress bar on a terminal's stderr, shown only when reading takes longer than a second.
+//! A progress bar on a terminal's stderr, shown only when the work takes longer than a second.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -7,18 +7,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN: Duration = Duration::from_millis(100);
 const CELLS: u64 = 24;
 
-pub(super) struct Bar {
+pub(crate) struct Bar {
     started: Instant,
     drawn: Option<Instant>,
     on_terminal: bool,
 }
 
 impl Bar {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { started: Instant::now(), drawn: None, on_terminal: std::io::stderr().is_terminal() }
     }
 
-    pub(super) fn show(&mut self, done: u64, total: u64) {
+    pub(crate) fn show(&mut self, label: &str, done: u64, total: u64) {
         let due = self.drawn.map_or(self.started + PATIENCE, |drawn| drawn + BETWEEN);
         let now = Instant::now();
         if !self.on_terminal || now < due {
@@ -26,28 +26,22 @@ impl Bar {
         }
         self.drawn = Some(now);
         // A terminal that went away is not an error.
-        let _ = write!(std::io::stderr().lock(), "\r\x1b[K{}", line(done, total));
+        let _ = write!(std::io::stderr().lock(), "\r\x1b[K{}", line(label, done, total));
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.drawn.take().is_some() {
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
         }
     }
 }
 
-fn line(done: u64, total: u64) -> String {
+fn line(label: &str, done: u64, total: u64) -> String {
     let total = total.max(1);
     let done = done.min(total);
     let full = usize::try_from(done * CELLS / total).unwrap_or(0);
     let empty = usize::try_from(CELLS).unwrap_or(0) - full;
-    format!(
-        "reading transcripts {}{} {:3} % of {} MB",
-        "█".repeat(full),
-        "░".repeat(empty),
-        done * 100 / total,
-        total / 1_000_000
-    )
+    format!("{label} {}{} {:3} %", "█".repeat(full), "░".repeat(empty), done * 100 / total)
 }
 
 #[cfg(test)]
@@ -56,9 +50,9 @@ mod tests {
 
     #[test]
     fn the_bar_fills_and_never_overflows() {
-        assert!(line(0, 0).contains("  0 %"));
-        assert!(line(250_000_000, 500_000_000).contains(" 50 % of 500 MB"));
-        assert!(line(9, 3).contains("100 %"));
-        assert_eq!(line(1, 7).chars().count(), line(7, 7).chars().count());
+        assert!(line("x", 0, 0).contains("  0 %"));
+        assert!(line("x", 250_000_000, 500_000_000).ends_with(" 50 %"));
+        assert!(line("x", 9, 3).contains("100 %"));
+        assert_eq!(line("x", 1, 7).chars().count(), line("x", 7, 7).chars().count());
     }
 }

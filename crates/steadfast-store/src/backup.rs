@@ -1,0 +1,246 @@
+//! Copies of the store. Automatic ones are in the directory `backups` beside it: one a week, and one before each change
+//! of the schema. A copy is made from one read snapshot, so it does not keep other processes from writing. It is checked,
+//! and only then gets its name.
+
+mod names;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rusqlite::backup::StepResult;
+use rusqlite::{Connection, OpenFlags};
+use steadfast_model::clock::{DAY, Millis};
+use steadfast_system::paths;
+use tempfile::NamedTempFile;
+
+use super::checks::integrity_faults;
+use super::{Store, StoreError, beside, connect, connect_read_only, migrate, with_path};
+pub use names::{Backup, BackupKind};
+
+/// The beginning of the names of copies that are not complete.
+const UNFINISHED: &str = ".steadfast-backup";
+/// How old the newest backup may be.
+const EVERY: Millis = 7 * DAY;
+/// How many copies from before a change of the schema are kept for each version.
+const KEPT_PER_VERSION: usize = 2;
+/// A larger store is copied before a change of the schema, but the copy is not checked, because a client may be waiting
+/// for a hook. A recovery checks each backup before it uses it.
+const CHECKED_AT_ONCE: u64 = 64 * 1024 * 1024;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Held while backups of a store are made, or while it is recovered.
+#[derive(Debug)]
+pub struct BackupLock {
+    _file: std::fs::File,
+    directory: PathBuf,
+}
+
+impl BackupLock {
+    /// Takes the lock, waiting up to `patience`; `None` if another process keeps it. Removes what a killed process left.
+    pub fn take(store: &Path, patience: Duration) -> Result<Option<Self>, StoreError> {
+        let directory = backups_dir(store);
+        paths::create_private_dir(&directory)?;
+        let path = directory.join("lock");
+        let file = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?.into_parts().0;
+        let deadline = Instant::now() + patience;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(std::fs::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOCK_PAUSE),
+                Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
+                Err(std::fs::TryLockError::Error(error)) => return Err(error.into()),
+            }
+        }
+        let lock = Self { _file: file, directory };
+        lock.remove_unfinished();
+        Ok(Some(lock))
+    }
+
+    /// Only the holder of the lock makes such files.
+    fn remove_unfinished(&self) {
+        for entry in fs_err::read_dir(&self.directory).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                let _ = fs_err::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// Where the automatic backups of a store are.
+pub fn backups_dir(store: &Path) -> PathBuf {
+    directory_of(store).join("backups")
+}
+
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The backups of a store, the newest first.
+pub fn backups(store: &Path) -> Vec<Backup> {
+    let entries = fs_err::read_dir(backups_dir(store)).into_iter().flatten().flatten();
+    let mut found: Vec<Backup> = entries.filter_map(|entry| names::read(store, &entry.path())).collect();
+    found.sort_by(|one, other| (other.made_at_ms, &other.path).cmp(&(one.made_at_ms, &one.path)));
+    found
+}
+
+/// The newest backup of the store's present schema.
+pub fn newest_backup(store: &Path) -> Option<Backup> {
+    backups(store).into_iter().find(|backup| !matches!(backup.kind, BackupKind::Before(_)))
+}
+
+/// Whether the store changed after its last backup, and that was more than a week ago.
+pub fn backup_is_due(store: &Path, now: Millis) -> bool {
+    let Some(changed) = changed_at(store) else { return false };
+    // A backup from the future was made with a wrong clock.
+    newest_backup(store).is_none_or(|newest| {
+        let age = now - newest.made_at_ms;
+        changed > newest.made_at_ms && !(-DAY..EVERY).contains(&age)
+    })
+}
+
+/// When a process last wrote to the store; `None` without a store.
+fn changed_at(store: &Path) -> Option<Millis> {
+    let time = |path: &Path| {
+        let written = fs_err::metadata(path).ok().filter(|file| file.len() > 0)?.modified().ok()?;
+        i64::try_from(written.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis()).ok()
+    };
+    let mut log = store.as_os_str().to_owned();
+    log.push("-wal");
+    time(store).map(|written| time(Path::new(&log)).map_or(written, |log| log.max(written)))
+}
+
+/// Whether the disk has room for a copy, with as much left afterwards.
+pub fn has_room_for_backup(store: &Path) -> bool {
+    let size = fs_err::metadata(store).map_or(0, |file| file.len());
+    // Where the free space is not known, the copy itself shows it.
+    rustix::fs::statvfs(directory_of(store)).map_or(true, |disk| disk.f_bavail * disk.f_frsize >= 2 * size)
+}
+
+impl Store {
+    /// Copies the open store to a new file and checks the copy; nothing is overwritten.
+    pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
+        let copy = self.checked_copy(directory_of(target), true)?;
+        put_in_place(copy, target)
+    }
+
+    /// Makes a backup of a kind, and removes the oldest of that kind beyond `keep`. The caller holds the lock.
+    pub fn back_up(
+        &self,
+        _lock: &BackupLock,
+        kind: BackupKind,
+        keep: usize,
+        now: Millis,
+    ) -> Result<Backup, StoreError> {
+        self.back_up_checked(kind, keep, true, now)
+    }
+
+    fn back_up_checked(
+        &self,
+        kind: BackupKind,
+        keep: usize,
+        is_checked: bool,
+        now: Millis,
+    ) -> Result<Backup, StoreError> {
+        let directory = backups_dir(&self.path);
+        let path = directory.join(names::of(&self.path, &kind, now));
+        put_in_place(self.checked_copy(&directory, is_checked)?, &path)?;
+        let same_kind = backups(&self.path).into_iter().filter(|backup| backup.kind == kind);
+        for old in same_kind.filter(|backup| backup.path != path).skip(keep.saturating_sub(1)) {
+            fs_err::remove_file(&old.path)?;
+        }
+        names::read(&self.path, &path).ok_or_else(|| StoreError::Missing(path))
+    }
+
+    /// Keeps a copy of the store before a migration. If another process migrated it meanwhile, that process made the
+    /// copy, and this one must not replace it.
+    pub(crate) fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
+        let target = beside(&self.path, &format!("v{version}.bak"));
+        let copy = self.checked_copy(directory_of(&target), self.is_small())?;
+        if migrate::version(&connect_read_only(copy.path())?)? == version {
+            copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a copy of the store before additions to its schema, unless the disk is nearly full. Another process that
+    /// holds the lock may be at the same work, so it is waited for, within limits.
+    pub(crate) fn keep_before_additions(&self, now: Millis) -> Result<Option<BackupLock>, StoreError> {
+        let patience = self.end_of_wait().saturating_duration_since(Instant::now());
+        if !has_room_for_backup(&self.path) {
+            return Ok(None);
+        }
+        let lock = BackupLock::take(&self.path, patience)?;
+        if lock.is_some() && !migrate::is_complete(&self.db)? {
+            let kind = BackupKind::Before(migrate::full_version(&self.db)?);
+            self.back_up_checked(kind, KEPT_PER_VERSION, self.is_small(), now)?;
+        }
+        Ok(lock)
+    }
+
+    fn is_small(&self) -> bool {
+        fs_err::metadata(&self.path).is_ok_and(|file| file.len() <= CHECKED_AT_ONCE)
+    }
+
+    /// A copy of the store as it is at one moment.
+    fn checked_copy(&self, directory: &Path, is_checked: bool) -> Result<NamedTempFile, StoreError> {
+        let copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
+        let snapshot = self.db.unchecked_transaction()?;
+        let expected = Contents::of(&snapshot)?;
+        copy_database(&snapshot, copy.path())?;
+        drop(snapshot);
+        let damaged = |message: String| StoreError::Corrupt { path: self.path.clone(), message };
+        let checked = connect_read_only(copy.path())?;
+        if is_checked && let Some(fault) = integrity_faults(&checked)?.first() {
+            return Err(damaged(format!("a copy of it fails the check: {fault}")));
+        }
+        if Contents::of(&checked).map_err(|error| with_path(&self.path, error))? != expected {
+            return Err(damaged("a copy of it has other rows".to_owned()));
+        }
+        copy.as_file().sync_all()?;
+        Ok(copy)
+    }
+}
+
+/// What a copy must have in common with its original.
+#[derive(Debug, PartialEq, Eq)]
+struct Contents {
+    version: String,
+    rows: Vec<Option<i64>>,
+}
+
+impl Contents {
+    fn of(db: &Connection) -> Result<Self, StoreError> {
+        let rows = ["goals", "responses", "runs"].iter().map(|table| {
+            let is_there = db.table_exists(Some("main"), table)?;
+            let count = || db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0));
+            is_there.then(count).transpose()
+        });
+        Ok(Self { version: migrate::full_version(db)?, rows: rows.collect::<rusqlite::Result<_>>()? })
+    }
+}
+
+/// Copies an open database over the file at `target`, in one step: a step reads one snapshot, which blocks no writer of a
+/// WAL database. Between two steps other processes write, and the copy would begin anew, for ever on a busy store.
+pub(crate) fn copy_database(source: &Connection, target: &Path) -> Result<(), StoreError> {
+    let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let copy = rusqlite::backup::Backup::new(source, &mut destination)?;
+    match copy.step(-1)? {
+        StepResult::Done => Ok(()),
+        // The connection waited for the lock.
+        _ => Err(StoreError::Busy(source.path().map_or_else(|| target.to_owned(), PathBuf::from))),
+    }
+}
+
+/// Gives a complete copy its name; the name survives a power cut.
+fn put_in_place(copy: NamedTempFile, target: &Path) -> Result<(), StoreError> {
+    copy.persist_noclobber(target).map_err(|error| StoreError::Io(error.error))?;
+    sync_directory(target)
+}
+
+pub(crate) fn sync_directory(file: &Path) -> Result<(), StoreError> {
+    Ok(fs_err::File::open(directory_of(file))?.sync_all()?)
+}
+
+#[cfg(test)]
+mod tests;

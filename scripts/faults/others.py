@@ -1,0 +1,43 @@
+"""Methods that are programs of their own: each prints what it did as one line of JSON."""
+import json, subprocess, sys
+
+from sweep import Result
+from world import REPOSITORY
+
+# The program, and its words in each mode; without words for a mode, it is not run there.
+METHODS = {
+    "contention": ("scripts/faults/contention.py", {"short": ["--seconds", "8", "--processes", "8"],
+                                                    "sample": ["--seconds", "60"], "full": []}),
+    "corruption": ("scripts/faults/corruption.py", {"short": ["--short"], "sample": [], "full": []}),
+    "soak": ("scripts/faults/soak.py", {"short": ["--calls", "300"], "sample": ["--calls", "5000"], "full": []}),
+    # The targets have a short run of their own, as tests.
+    "fuzz": ("scripts/fuzz", {"sample": ["--seconds", "10"], "full": ["--seconds", "120"]}),
+}
+PATIENCE = 4 * 3600
+
+
+def run(method, binary, mode, seed, report, say):
+    """Runs one, and reads from its last line how many trials it made and how many problems it found."""
+    program, words = METHODS[method]
+    path = REPOSITORY / program
+    if not path.exists():
+        report.notes.append(f"{method}: not run, {program} is not there")
+        say(f"!! NOT RUN: {method}: {program} is not there")
+        return
+    if mode not in words:
+        return
+    of_binary = ["--binary", str(binary)] if path.suffix == ".py" else []
+    done = subprocess.run([sys.executable, str(path), *of_binary, *words[mode]], cwd=REPOSITORY, capture_output=True,
+                          text=True, timeout=PATIENCE)
+    facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    total = lambda *names: sum(next((fact[name] for name in names if isinstance(fact.get(name), (int, float))), 0)
+                               for fact in facts)
+    result = Result()
+    result.trials = total("trials", "calls", "executions", "runs")
+    result.hits = total("faults", "hits", "kills", "killed")
+    result.seconds = total("seconds")
+    if done.returncode != 0:
+        result.problems.append({"method": method, "operation": method, "at": 0,
+                                "problem": f"exit {done.returncode}: {(done.stderr or done.stdout)[-1500:]}"})
+    report.add(method, method, result)
+    report.rows[-1]["measured"] = facts[-1] if len(facts) == 1 else {}

@@ -1,0 +1,57 @@
+"""The table of results, and its place in `docs/reliability.md`."""
+import json
+
+from world import REPOSITORY
+
+PAGE = REPOSITORY / "docs/reliability.md"
+DATA = REPOSITORY / "docs/reliability.json"
+BEGIN, END = "<!-- results: written by ./faults --write -->", "<!-- end of results -->"
+
+
+def number(value):
+    return f"{value:,}" if value else "–"
+
+
+def table(value):
+    """One line for each operation, a column for each method, and the sums."""
+    methods = ("errors", "kills", "power")
+    swept = [row for row in value["rows"] if row["method"] in methods]
+    names = list(dict.fromkeys(row["operation"] for row in swept))
+    by = {(row["operation"], row["method"]): row for row in swept}
+    lines = [f"Commit `{value['commit']}`, {value['version']}, {value['date']}, {value['machine']}, mode "
+             f"`{value['mode']}`, seed `{value['seed']}`.", ""]
+    if names:
+        lines += ["| operation | errors | kills | power cuts | losses |", "| --- | ---: | ---: | ---: | ---: |"]
+        for name in sorted(names):
+            rows = [by.get((name, method)) for method in methods]
+            hits = [number(row["hits"]) if row else "–" for row in rows]
+            lines.append(f"| {name} | {' | '.join(hits)} | {sum(row['losses'] for row in rows if row)} |")
+        sums = [sum(row["hits"] for row in swept if row["method"] == method) for method in methods]
+        lines.append(f"| **sum** | {' | '.join(f'**{number(one)}**' for one in sums)} | "
+                     f"**{sum(row['losses'] for row in swept)}** |")
+        trials = sum(row["trials"] for row in swept)
+        lines += ["", f"{trials:,} trials in all; the columns count those whose fault was met. A loss is any trial after "
+                  "which something was wrong."]
+    rest = [row for row in value["rows"] if row["method"] not in methods]
+    if rest:
+        lines += ["", "| method | trials | faults | losses | measured |", "| --- | ---: | ---: | ---: | --- |"]
+        for row in rest:
+            lines.append(f"| {row['method']} | {number(row['trials'])} | {number(row['hits'])} | {row['losses']} | "
+                         f"{measured(row.get('measured', {}))} |")
+    lines += [f"- {note}" for note in [""] * bool(value["notes"]) + value["notes"] if note]
+    return "\n".join(lines)
+
+
+def measured(facts):
+    """The plain numbers and words of a program's own result."""
+    plain = {name: fact for name, fact in facts.items() if isinstance(fact, (int, float, str)) and not isinstance(fact, bool)}
+    return ", ".join(f"{name.replace('_', ' ')} {fact}" for name, fact in plain.items())[:300]
+
+
+def write(value):
+    kept = {**value, "problems": [{name: found[name] for name in found if name != "output"} for found in value["problems"]]}
+    DATA.write_text(json.dumps(kept, indent=1) + "\n")
+    text = PAGE.read_text()
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{table(value)}\n{END}{after}")
