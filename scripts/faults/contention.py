@@ -283,9 +283,20 @@ def measure(world, options):
                        stdout=subprocess.DEVNULL)
     first_turns = {f"s{n}": turns_of(world, f"s{n}") for n in range(options.clients)}
     go.set()
+    log = 0
     for process in processes:
-        process.join()
-    return first_turns, [f"a worker ended with {process.exitcode}" for process in processes if process.exitcode]
+        while process.is_alive():
+            process.join(0.2)
+            log = max(log, size_of(world.store + "-wal"))
+    broken = [f"a worker ended with {process.exitcode}" for process in processes if process.exitcode]
+    return first_turns, log, broken
+
+
+def size_of(path):
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def read_results(world):
@@ -361,10 +372,10 @@ def main():
     world = World(options.binary, root)
     load = os.getloadavg()[0]
     try:
-        first_turns, faults = measure(world, options)
+        first_turns, log_size, faults = measure(world, options)
         rows, extends = read_results(world)
         faults += faults_of(world, options, first_turns, extends)
-        logged = log_lines(world)
+        logged, store_size = log_lines(world), size_of(world.store)
     finally:
         if options.keep:
             print(f"kept: {root}", file=sys.stderr)
@@ -384,7 +395,8 @@ def main():
     print(json.dumps({
         "processes": options.processes, "seconds": options.seconds, "seed": options.seed, "load_before": load,
         "calls": len(rows), "kills": sum(row["killed"] for row in rows), "errors": len(errors), "logged": len(logged),
-        "faults": len(faults), "ms": milliseconds,
+        "faults": len(faults), "store_mb": round(store_size / 1e6, 1), "log_mb": round(log_size / 1e6, 1),
+        "ms": milliseconds,
     }))
     print(f"{'call':18} {'calls':>7} {'p50 ms':>7} {'p99 ms':>7} {'max ms':>7}")
     for kind, row in milliseconds.items():

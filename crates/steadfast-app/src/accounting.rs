@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::json;
 
 use steadfast_hosts::{adapter, lines};
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::change::{self, Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, Charge};
@@ -94,7 +94,7 @@ pub fn read_subagent(store: &Store, host: Host, path: &Path, agent_id: &str) -> 
 pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreError> {
     if let Some(worker) = readings.iter_mut().find(|file| file.agent_id.is_empty()) {
         let later = (adapter(host).read_transcript)(&worker.path, &worker.reading.position)?;
-        worker.reading.extend(later);
+        worker.reading.extend(later.in_steady_time());
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ pub fn last_text(readings: &[FileReading]) -> Option<&str> {
 
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
-    let reading = (adapter(host).read_transcript)(path, &from)?;
+    let reading = (adapter(host).read_transcript)(path, &from)?.in_steady_time();
     let created_at_ms = if from.offset == 0 { created_at_ms(path) } else { None };
     let is_typed = !agent_id.is_empty() && !reading.responses.is_empty();
     let agent_type = if is_typed { (adapter(host).agent_type)(path).unwrap_or_default() } else { String::new() };
@@ -115,7 +115,7 @@ fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<
 
 fn created_at_ms(path: &Path) -> Option<Millis> {
     let created = fs_err::metadata(path).and_then(|meta| meta.created()).ok()?;
-    i64::try_from(created.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+    i64::try_from(created.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok().map(clock::from_wall)
 }
 
 /// The files of a session's subagents: as the host lists them, else as its hooks named them.

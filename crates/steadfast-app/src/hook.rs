@@ -6,6 +6,7 @@ mod announce;
 mod batch;
 mod broken_config;
 mod caps;
+mod damaged;
 mod failure;
 mod outage;
 mod overtime;
@@ -20,7 +21,8 @@ mod turn;
 pub mod typed;
 mod woken;
 
-pub use broken_config::broken_config;
+pub use broken_config::{broken_config, unknown_keys};
+pub use damaged::forget_told_of_damage;
 pub use rewake::{LookAtWait, rewake};
 pub use steering::as_command;
 
@@ -30,8 +32,9 @@ use std::path::Path;
 use crate::accounting::{self, Facts, FileReading};
 use crate::action;
 use crate::caller::{self, CheckError, NotTheClient};
+use crate::upkeep;
 use steadfast_memory::extract;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::hook::{HookEvent, HookInput, HookReply};
 use steadfast_model::host::Host;
@@ -72,6 +75,7 @@ impl From<CheckError> for HookError {
 struct Call<'a> {
     input: &'a HookInput,
     paths: &'a Paths,
+    /// The steady time, once the store is open.
     now: Millis,
     origin: Origin,
     /// The client that called.
@@ -103,20 +107,20 @@ impl Call<'_> {
 }
 
 /// Handles one hook call of a client. A command or a stated goal only records the session; the command line's code answers
-/// it. A call that another client's agent made is refused, and nothing is recorded.
+/// it. A call that another client's agent made is refused, and nothing is recorded. `wall` is what the wall clock shows.
 pub fn handle_call(
     input: &HookInput,
     paths: &Paths,
     client: Option<ProcessId>,
-    now: Millis,
+    wall: Millis,
 ) -> Result<HookReply, NotTheClient> {
     let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
     let enabled = paths.config.memory.enabled;
     let found = if enabled { extract::findings(&input.observations) } else { Findings::default() };
-    let call = Call { input, paths, now, origin, client, found, caps: RefCell::default() };
-    match run(&call) {
+    let mut call = Call { input, paths, now: wall, origin, client, found, caps: RefCell::default() };
+    match run(&mut call, wall) {
         Err(HookError::NotTheClient(doubt)) => Err(doubt),
-        done => Ok(done.unwrap_or_else(|error| fail_open(&call, &error))),
+        done => Ok(done.unwrap_or_else(|error| fail_open(&call, &error, wall))),
     }
 }
 
@@ -145,7 +149,7 @@ fn place(event: &HookEvent) -> &'static str {
     }
 }
 
-fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
+fn run(call: &mut Call<'_>, wall: Millis) -> Result<HookReply, HookError> {
     if call.input.event == HookEvent::OwnToolAsked {
         return Ok(HookReply { allow_tool: true, ..HookReply::default() });
     }
@@ -175,6 +179,8 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         Err(StoreError::Missing(_)) => return Ok(HookReply::default()),
         Err(error) => return Err(error.into()),
     };
+    call.now = clock::from_wall(wall);
+    let call = &*call;
     caller::check(store.read(), call.session_id(), call.client)?;
     if !matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::PreCompact | HookEvent::ToolAsked { .. }) {
         restore::note_activity(call, &mut store)?;
@@ -183,6 +189,10 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
     // These also deliver what a killed process or a command in the agent's shell left. An error leaves it for the next
     // one: the reply is decided and saved already, and must not be lost.
     let looks = matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Stop { .. });
+    if looks {
+        // Whatever fails here is tried again by a later hook.
+        let _ = upkeep::step(&mut store, &call.paths.config, call.now);
+    }
     reply.has_news = store.added_message() || (looks && store.has_news(call.now).unwrap_or_default());
     Ok(reply)
 }
@@ -257,12 +267,13 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
 }
 
 /// One of our commands was let through to the model: a turn begins.
-pub fn command_passed(input: &HookInput, paths: &Paths, client: Option<ProcessId>, now: Millis) {
+pub fn command_passed(input: &HookInput, paths: &Paths, client: Option<ProcessId>, wall: Millis) {
     let origin = Origin { actor: Actor::Steadfast, place: "user-prompt-submit" };
-    let call = Call { input, paths, now, origin, client, found: Findings::default(), caps: RefCell::default() };
-    let noted = Store::open_existing(&paths.store)
-        .map_err(HookError::from)
-        .and_then(|mut store| session::command_passed(&call, &mut store));
+    let noted = Store::open_existing(&paths.store).map_err(HookError::from).and_then(|mut store| {
+        let now = clock::from_wall(wall);
+        let call = Call { input, paths, now, origin, client, found: Findings::default(), caps: RefCell::default() };
+        session::command_passed(&call, &mut store)
+    });
     if let Err(error) = noted {
         log::line(&paths.log_file(), &format!("{} {}: {error}", input.event_name, input.session_id));
     }
@@ -270,25 +281,31 @@ pub fn command_passed(input: &HookInput, paths: &Paths, client: Option<ProcessId
 
 /// Lets the turn continue, logs the error, reports it to the user, and pauses the goal unless the store is only busy or
 /// full for a while.
-fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
+fn fail_open(call: &Call<'_>, error: &HookError, wall: Millis) -> HookReply {
+    let context = restore::context_despite_error(call);
     if let HookError::Store(error) = error
         && let Some(outage) = error.outage()
     {
-        return outage::reply(call, outage);
+        return HookReply { context, ..outage::reply(call, outage, error) };
     }
     log::line(&call.paths.log_file(), &format!("{} {}: {error}", call.input.event_name, call.session_id()));
     let degraded = Store::open_existing(&call.paths.store).and_then(|mut store| {
-        action::degrade(&mut store, call.session_id(), &error.to_string(), call.origin, call.now)
+        let now = clock::from_wall(wall);
+        action::degrade(&mut store, call.session_id(), &error.to_string(), call.origin, now)
     });
-    let hint = match error {
-        HookError::Store(error) => error.hint(),
-        _ => "run `steadfast doctor`",
+    let of_store = match error {
+        HookError::Store(error) | HookError::Action(action::ActionError::Store(error)) => Some(error),
+        _ => None,
     };
+    let hint = of_store.map_or("run `steadfast doctor`", StoreError::hint);
     let has_news = matches!(degraded, Ok(Some(_)));
+    if of_store.is_some_and(StoreError::is_corrupt) && !has_news && !damaged::is_news(call) {
+        return HookReply::default();
+    }
     let consequence =
         if has_news { call.host().spell(" The goal is paused; /goal-resume resumes it.") } else { String::new() };
     let message = Some(format!("steadfast: {error} ({hint}).{consequence}"));
-    HookReply { message, has_news, ..HookReply::default() }
+    HookReply { context, message, has_news, ..HookReply::default() }
 }
 
 #[cfg(test)]

@@ -12,5 +12,6 @@ pub mod prompting;
 pub mod session;
 #[cfg(test)]
 mod testing;
+pub mod upkeep;
 pub mod usage;
 pub mod wake;

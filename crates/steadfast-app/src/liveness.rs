@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::native;
 use steadfast_hosts::adapter;
 use steadfast_hosts::wake::WakeRequest;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::change;
 use steadfast_model::goal::liveness::{self, Facts, Next};
 use steadfast_model::goal::{Goal, GoalStatus};
@@ -89,7 +89,7 @@ fn interrupted_at(db: Db<'_>, session: &Session) -> Result<Option<Millis>, Store
         return Ok(None);
     };
     let from = db.cursor(file)?.unwrap_or_default().position;
-    let reading = (adapter(session.host).read_transcript)(file, &from)?;
+    let reading = (adapter(session.host).read_transcript)(file, &from)?.in_steady_time();
     Ok(reading.interrupted_at.filter(|at| *at >= since && Some(*at) >= session.last_prompt_ms))
 }
 
@@ -107,7 +107,7 @@ pub fn turn_ended_unseen(session: &Session, now: Millis) -> bool {
 
 fn modified_at(file: &Path) -> Option<Millis> {
     let modified = fs_err::metadata(file).and_then(|meta| meta.modified()).ok()?;
-    i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+    i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok().map(clock::from_wall)
 }
 
 #[cfg(test)]

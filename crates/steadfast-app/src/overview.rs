@@ -9,8 +9,10 @@ pub mod report;
 pub mod runs;
 pub mod session;
 pub mod snapshot;
+mod unseen;
 
 pub use ceilings::plan_segment;
+pub use unseen::{unseen, unseen_note};
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -60,6 +60,7 @@ impl Invocation {
             ordinal,
             has_token: false,
             output_bytes,
+            clock: None,
         };
         call.attempt.prepare(&spec, &self.prompt, &self.files)
     }

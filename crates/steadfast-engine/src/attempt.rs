@@ -173,7 +173,8 @@ impl Attempt {
         if self.directory.join(SUPERVISOR).exists() {
             return Ok(());
         }
-        let mut spec = AttemptSpec { has_token: self.key.is_some(), ..spec.clone() };
+        let mut spec =
+            AttemptSpec { has_token: self.key.is_some(), clock: steadfast_system::clock::anchor(), ..spec.clone() };
         spec.env.push((env_vars::ATTEMPT.to_owned(), self.directory.display().to_string()));
         // Not synced: after a power cut another attempt is started.
         durable::hand_over(&self.directory.join(PROMPT), prompt.as_bytes())?;

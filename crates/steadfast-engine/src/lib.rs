@@ -18,6 +18,7 @@ pub mod lock;
 pub mod nesting;
 pub mod notify;
 pub mod observer;
+pub mod old_runs;
 pub mod old_state;
 mod outage;
 pub mod plan;

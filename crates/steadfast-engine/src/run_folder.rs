@@ -26,6 +26,13 @@ const SCRIPTS: &str = "scripts.json";
 /// Exists once the public files show the run; contains the time of the end that they show completely.
 const PUBLISHED: &str = "published";
 
+/// The attempt whose directory has this name.
+pub fn attempt_of(name: &str) -> Option<AttemptId> {
+    let mut numbers = name.split('-').map(|number| number.parse::<u32>().ok());
+    let id = AttemptId { stage: numbers.next()??, iteration: numbers.next()??, attempt: numbers.next()?? };
+    numbers.next().is_none().then_some(id)
+}
+
 /// The folder of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFolder {
@@ -74,6 +81,20 @@ impl RunFolder {
 
     pub(crate) fn attempt(&self, id: AttemptId) -> PathBuf {
         self.path.join(format!("{}-{}-{}", id.stage, id.iteration, id.attempt))
+    }
+
+    /// The directories of the run's attempts and of their judges.
+    pub fn attempts(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs_err::read_dir(&self.path) else { return Vec::new() };
+        let is_of_attempt = |name: &str| {
+            let end = name.match_indices('-').nth(2).map_or(name.len(), |(end, _)| end);
+            name.get(..end).and_then(attempt_of).is_some()
+        };
+        let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        directories
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_of_attempt))
+            .map(|entry| entry.path())
+            .collect()
     }
 
     /// The fingerprint of the files before the first attempt of a stage.

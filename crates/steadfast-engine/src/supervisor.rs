@@ -15,8 +15,8 @@ use std::sync::mpsc;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use steadfast_model::clock;
-use steadfast_system::bounded;
 use steadfast_system::process::ProcessIdentity;
+use steadfast_system::{bounded, clock as system_clock};
 
 use self::output_cap::CappedOutput;
 use self::watching::{Supervision, SupervisorMessage};
@@ -47,6 +47,9 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     let path = directory.join(SPEC);
     let spec: AttemptSpec =
         serde_json::from_slice(&fs_err::read(&path)?).map_err(|source| SupervisorError::Spec { path, source })?;
+    if spec.clock.is_some() {
+        system_clock::look_after(spec.clock.as_ref());
+    }
     let here = |point: crash::Point| crash::point_of(point, spec.ordinal);
     here(crash::Point::SupervisorStarted);
     let Some(lock) = lock::try_take(&attempt.lock_file())? else {

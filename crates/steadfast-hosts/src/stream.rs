@@ -172,7 +172,7 @@ fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<Atte
     let mut all = Reading::default();
     for file in files {
         let Ok(reading) = (adapter(host).read_counts)(file, &Position::default()) else { continue };
-        all.extend(reading);
+        all.extend(reading.in_steady_time());
     }
     let mut usage = None;
     for response in all.responses.iter().filter(|response| is_of(response, started_at_ms)) {
@@ -204,6 +204,7 @@ pub fn session_details(host: Host, stream: &AgentStream, started_at_ms: Millis, 
     let mut details = SessionDetails::default();
     for file in session_files(host, stream, started_at_ms, ended_at_ms) {
         let Ok(reading) = (adapter(host).read_counts)(&file, &Position::default()) else { continue };
+        let reading = reading.in_steady_time();
         for response in reading.responses.iter().filter(|response| is_of(response, started_at_ms)) {
             let cost_micros = Table::shipped().cost_micros(&response.bill()).unwrap_or(0);
             let spent = details.models.entry(response.model.clone()).or_default();

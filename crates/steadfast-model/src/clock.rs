@@ -1,5 +1,11 @@
-//! Time as the store keeps it: milliseconds since 1970, UTC. Jiff is used only to read and write dates for
-//! people. Code that decides something takes `now` as an argument, so that tests need no clock.
+//! Time as the store keeps it: milliseconds since 1970, UTC, by a clock that never jumps ([`steady`]). Jiff is used only
+//! to read and write dates for people, who live by the wall clock: what they type is converted by [`from_wall`], what
+//! they see by [`to_wall`], both in this file. Code that decides something takes `now` as an argument, so that tests need
+//! no clock.
+
+pub mod steady;
+
+use std::sync::OnceLock;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -7,17 +13,75 @@ use jiff::{SignedDuration, Span, Timestamp, Zoned};
 
 pub type Millis = i64;
 
-pub const MINUTE: Millis = 60_000;
+pub const SECOND: Millis = 1_000;
+pub const MINUTE: Millis = 60 * SECOND;
 pub const HOUR: Millis = 60 * MINUTE;
 pub const DAY: Millis = 24 * HOUR;
 
-/// Reads the clock. Only the outermost layers call this.
+/// The two clocks at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clocks {
+    pub wall: Millis,
+    pub steady: Millis,
+}
+
+/// Reads the machine's clocks, once the store has shown how they stand to each other.
+static READ: OnceLock<fn() -> Clocks> = OnceLock::new();
+
+/// Sets what reads the clocks from now on. Until then the wall clock is the time.
+pub fn read_with(read: fn() -> Clocks) {
+    READ.get_or_init(|| read);
+}
+
+fn clocks() -> Clocks {
+    READ.get().map_or_else(
+        || {
+            let wall = Timestamp::now().as_millisecond();
+            Clocks { wall, steady: wall }
+        },
+        |read| read(),
+    )
+}
+
+/// Reads the clock. Only the outermost layers call this, with the store open: the steady time is kept there.
 pub fn now() -> Millis {
-    Timestamp::now().as_millisecond()
+    clocks().steady
+}
+
+/// Reads the clock that people and other programs see.
+pub fn wall() -> Millis {
+    clocks().wall
+}
+
+/// How far the wall clock is ahead, in whole seconds: the two are not read at exactly the same moment.
+pub(crate) fn ahead() -> Millis {
+    let Clocks { wall, steady } = clocks();
+    let half = SECOND / 2;
+    (wall - steady + half).div_euclid(SECOND) * SECOND
+}
+
+/// What the wall clock shows at a moment.
+pub fn to_wall(at: Millis) -> Millis {
+    at.saturating_add(ahead())
+}
+
+/// The moment at which the wall clock shows this.
+pub fn from_wall(at: Millis) -> Millis {
+    at.saturating_sub(ahead())
+}
+
+/// The same for whole seconds since 1970, as services write it.
+pub fn from_epoch(seconds: i64) -> Option<Millis> {
+    seconds.checked_mul(SECOND).map(from_wall)
 }
 
 /// Formats a moment as `2026-11-15T10:00:00Z`.
 pub fn to_rfc3339(at: Millis) -> String {
+    wall_to_rfc3339(to_wall(at))
+}
+
+/// The same for what is the wall clock's time already.
+pub fn wall_to_rfc3339(at: Millis) -> String {
     Timestamp::from_millisecond(at)
         .map_or_else(|_| at.to_string(), |moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
@@ -38,11 +102,21 @@ pub fn to_local_short(at: Millis, now: Millis) -> String {
 
 /// A moment in the machine's time zone; `None` outside the calendar's range.
 pub(crate) fn zoned(at: Millis) -> Option<Zoned> {
-    Some(Timestamp::from_millisecond(at).ok()?.to_zoned(TimeZone::system()))
+    Some(Timestamp::from_millisecond(to_wall(at)).ok()?.to_zoned(TimeZone::system()))
+}
+
+/// The moment at which the wall clock shows this.
+pub fn from_zoned(moment: &Zoned) -> Millis {
+    from_wall(moment.timestamp().as_millisecond())
 }
 
 /// Reads an RFC 3339 timestamp as transcripts write it.
 pub fn parse_rfc3339(text: &str) -> Option<Millis> {
+    parse_wall_rfc3339(text).map(from_wall)
+}
+
+/// The same, left as the wall clock's time: days and months are of that clock.
+pub fn parse_wall_rfc3339(text: &str) -> Option<Millis> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
@@ -58,7 +132,7 @@ pub fn parse_moment(text: &str, now: Millis) -> Option<Millis> {
     }
     let here = zoned(now)?;
     if let Ok(local) = text.replace(' ', "T").parse::<jiff::civil::DateTime>() {
-        return local.to_zoned(TimeZone::system()).ok().map(|at| at.timestamp().as_millisecond());
+        return local.to_zoned(TimeZone::system()).ok().map(|at| from_zoned(&at));
     }
     if let Some(time) = parse_time_of_day(text) {
         return next_occurrence(&here, time);
@@ -98,12 +172,17 @@ pub fn parse_time_of_day(text: &str) -> Option<jiff::civil::Time> {
 pub fn next_occurrence(here: &Zoned, time: jiff::civil::Time) -> Option<Millis> {
     let today = here.date().to_datetime(time).to_zoned(here.time_zone().clone()).ok()?;
     let next = if today > *here { today } else { today.tomorrow().ok()? };
-    Some(next.timestamp().as_millisecond())
+    Some(from_zoned(&next))
 }
 
 /// Midnight of today, in the machine's time zone.
 pub fn day_start(now: Millis) -> Millis {
     midnight(now, 0)
+}
+
+/// The date of a moment, in the machine's time zone: `2026-11-16`.
+pub fn local_day(at: Millis) -> String {
+    zoned(at).map_or_else(String::new, |here| here.date().to_string())
 }
 
 /// Midnight of this week's Monday, in the machine's time zone.
@@ -116,7 +195,7 @@ pub fn week_start(now: Millis) -> Millis {
 fn midnight(now: Millis, days: i64) -> Millis {
     let midnight = zoned(now).and_then(|here| here.start_of_day().ok()?.checked_sub(Span::new().days(days)).ok());
     // A timestamp outside the calendar's range has no midnight; a whole day back is close enough.
-    midnight.map_or(now - DAY * (days + 1), |midnight| midnight.timestamp().as_millisecond())
+    midnight.map_or(now - DAY * (days + 1), |midnight| from_zoned(&midnight))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use strum::{Display, EnumString, IntoStaticStr};
 
-use crate::clock::{DAY, Millis};
+use crate::clock::{self, DAY, Millis};
 use crate::quota::Quota;
 use crate::text;
 
@@ -179,6 +179,28 @@ pub struct Position {
 }
 
 impl Reading {
+    /// Session files are stamped by the wall clock; everything that is compared with the store's times is converted here.
+    #[must_use]
+    pub fn in_steady_time(mut self) -> Self {
+        let ahead = clock::ahead();
+        if ahead == 0 {
+            return self;
+        }
+        let steady = |at: Millis| at.saturating_sub(ahead);
+        for response in self.responses.iter_mut().filter(|response| response.at_ms != 0) {
+            response.at_ms = steady(response.at_ms);
+        }
+        self.interrupted_at = self.interrupted_at.map(steady);
+        for quota in &mut self.quotas {
+            quota.seen_at_ms = steady(quota.seen_at_ms);
+            quota.resets_at_ms = quota.resets_at_ms.map(steady);
+        }
+        if let Some(limit) = &mut self.usage_limit {
+            limit.at_ms = steady(limit.at_ms);
+        }
+        self
+    }
+
     pub fn nothing_new(position: Position) -> Self {
         Self { position, ..Self::default() }
     }

@@ -2,16 +2,22 @@
 //! one line there. When in doubt, a value is removed. Written by hand, linear in the length of the text: a hook has no
 //! time to compile regular expressions.
 
+mod calls;
 mod commands;
 mod context;
+mod families;
+mod formats;
+mod markup;
 mod names;
 mod shapes;
+mod unprefixed;
 mod values;
 mod words;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::text;
 use names::Grade;
 
 pub const MARK: &str = "[redacted]";
@@ -28,8 +34,19 @@ const RUN_MAX: usize = 512;
 /// How many of the secrets found last may lie ahead.
 const FOUND_MAX: usize = 64;
 
-/// Returns the text with each secret replaced by [`MARK`]; borrows it when there is none.
+/// Returns the text with each secret replaced by [`MARK`]; borrows it when there is none. Looks through characters that
+/// are not visible; a text with a secret is returned without them.
 pub fn redact(text: &str) -> Cow<'_, str> {
+    match text::without_invisible(text) {
+        Cow::Borrowed(text) => redact_visible(text),
+        Cow::Owned(visible) => match redact_visible(&visible) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(clean) => Cow::Owned(clean),
+        },
+    }
+}
+
+fn redact_visible(text: &str) -> Cow<'_, str> {
     let limit = text.len() + GROWTH_MAX;
     let mut clean = Cow::Borrowed(text);
     for _ in 0..PASSES_MAX {
@@ -72,6 +89,12 @@ fn find(text: &str) -> Vec<Range<usize>> {
             at += MARK.len();
             continue;
         }
+        if byte == b'-'
+            && let Some(end) = shapes::public_block(text, at)
+        {
+            at = end;
+            continue;
+        }
         let end = run_end(text, at);
         let run = text.get(at..end).unwrap_or_default();
         let known = |words: &[Range<usize>]| words.binary_search_by_key(&at, |word| word.start).is_ok();
@@ -91,10 +114,12 @@ fn find(text: &str) -> Vec<Range<usize>> {
         }
         let secret = match byte {
             b'<' => shapes::private_block(text, at),
-            b':' => context::url_password(text, at).or_else(|| shapes::telegram_token(text, at)),
+            b':' => of_colon(text, at),
+            b'$' | b'{' => unprefixed::hash(text, at),
+            b'~' | b'|' => unprefixed::joined(text, at),
             0x80.. => names::foreign(text, at).and_then(|end| of_name(text, at, end, Grade::Strong, false)),
             _ if run.is_empty() => None,
-            _ => shapes::private_key(text, at).or_else(|| shapes::key(text, at, end)).or_else(|| of_run(text, at, run)),
+            _ => of_shape(text, at, end).or_else(|| of_run(text, at, run)),
         };
         at = end.max(at + 1);
         if let Some(secret) = secret.filter(|secret| !after(text, secret.start).starts_with(MARK)) {
@@ -106,6 +131,20 @@ fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
+fn of_shape(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
+    shapes::private_key(text, at)
+        .or_else(|| shapes::key(text, at, end))
+        .or_else(|| unprefixed::key(text, at, end))
+        .or_else(|| unprefixed::base64_key(text, at))
+}
+
+fn of_colon(text: &str, at: usize) -> Option<Range<usize>> {
+    context::url_password(text, at)
+        .or_else(|| shapes::telegram_token(text, at))
+        .or_else(|| unprefixed::joined(text, at))
+        .or_else(|| unprefixed::field(text, at))
+}
+
 /// The secret that a name, a flag or a word announces.
 fn of_run(text: &str, at: usize, run: &str) -> Option<Range<usize>> {
     let end = at + run.len();
@@ -114,9 +153,16 @@ fn of_run(text: &str, at: usize, run: &str) -> Option<Range<usize>> {
     match names::spaced(text, at, name).or_else(|| names::grade(name)) {
         Some(Grade::Header) => context::header(text, at, end),
         Some(Grade::Cookie) => context::cookie(text, end, flag),
-        Some(grade) => of_name(text, at, end, grade, flag).or_else(|| context::netrc(text, at, name, end)),
-        None if run.eq_ignore_ascii_case("bearer") => context::bearer(text, end),
-        None => None,
+        Some(Grade::Token) if context::is_syntax(text, at) => None,
+        Some(grade) => of_name(text, at, end, grade, flag)
+            .or_else(|| context::netrc(text, at, name, end))
+            .or_else(|| markup::value(text, at, end).filter(|_| grade != Grade::Query))
+            .or_else(|| calls::of_name(text, at, end, name))
+            .or_else(|| calls::of_function(text, run, end))
+            .or_else(|| context::apart(text, at, end, grade))
+            .or_else(|| formats::of_word(text, at, run)),
+        None if run.eq_ignore_ascii_case("bearer") || run.eq_ignore_ascii_case("basic") => context::bearer(text, end),
+        None => calls::of_function(text, run, end).or_else(|| formats::of_word(text, at, run)),
     }
 }
 

@@ -1,12 +1,16 @@
 //! Text that comes from outside, made safe and short: escaping for prompts, cuts at character boundaries,
 //! fingerprints, and numbers as people read them.
 
+mod invisible;
+
+pub use invisible::without_invisible;
+
 use std::fmt::Write as _;
 use std::iter::Peekable;
 use std::str::Chars;
 
 /// Escapes text that a prompt quotes inside an XML-like element, so that it cannot close the element, and drops
-/// control characters other than newline and tab, also those that turn the direction of what follows.
+/// control characters other than newline and tab, and characters that are not visible.
 pub fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -15,15 +19,16 @@ pub fn escape_xml(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '\n' | '\t' => escaped.push(character),
-            control if control.is_control() || turns_direction(control) => {}
+            control if control.is_control() => {}
+            other if invisible::is_invisible(other) && !invisible::shapes_others(&escaped, other) => {}
             other => escaped.push(other),
         }
     }
     escaped
 }
 
-/// Drops control characters but newline and tab, and the escape sequences of terminals whole, so that stored text
-/// cannot drive one or look other than it is.
+/// Drops control characters but newline and tab, characters that are not visible, and the escape sequences of terminals
+/// whole, so that stored text cannot drive one or look other than it is.
 pub fn printable(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -54,17 +59,12 @@ pub fn printable(text: &str) -> String {
             },
             '\u{9b}' => skip_sequence(&mut characters),
             '\n' | '\t' => kept.push(character),
-            control if control.is_control() || turns_direction(control) => {}
+            control if control.is_control() => {}
+            other if invisible::is_invisible(other) && !invisible::shapes_others(&kept, other) => {}
             other => kept.push(other),
         }
     }
     kept
-}
-
-/// Embeddings, overrides and isolates of bidirectional text: with them a text reads other than it is. The two marks
-/// U+200E and U+200F only say how one place is to be read, and stay.
-fn turns_direction(character: char) -> bool {
-    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The parameters of a control sequence and the character that ends it.
@@ -75,8 +75,7 @@ fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
 
 /// The first line of a text, printable, at most `most` characters.
 pub fn headline(text: &str, most: usize) -> String {
-    let is_plain = |c: &char| !c.is_control() && !turns_direction(*c);
-    let line: String = text.chars().take_while(|c| *c != '\n').filter(is_plain).collect();
+    let line = printable(text.split('\n').next().unwrap_or_default()).replace('\t', "");
     let line = if text.contains('\n') { format!("{} …", line.trim_end()) } else { line };
     cut(&line, most)
 }
@@ -289,8 +288,8 @@ mod tests {
     #[test]
     fn text_reads_as_it_is_written() {
         let turned = "a\u{202a}b\u{202e}c\u{2066}d\u{2069}e\u{200e}\u{200f}";
-        assert_eq!(printable(turned), "abcde\u{200e}\u{200f}");
-        assert_eq!(escape_xml(turned), "abcde\u{200e}\u{200f}");
+        assert_eq!(printable(turned), "abcde");
+        assert_eq!(escape_xml(turned), "abcde");
     }
 
     #[test]

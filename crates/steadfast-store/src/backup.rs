@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rusqlite::backup::StepResult;
 use rusqlite::{Connection, OpenFlags};
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_system::paths;
 use tempfile::NamedTempFile;
 
+use super::checks::integrity_faults;
 use super::{Store, StoreError, beside, connect, connect_read_only, migrate, with_path};
 pub use names::{Backup, BackupKind};
 
@@ -218,18 +220,16 @@ impl Contents {
     }
 }
 
-/// Asks SQLite for faults in a file; empty when there are none.
-pub(crate) fn integrity_faults(db: &Connection) -> Result<Vec<String>, StoreError> {
-    let mut statement = db.prepare("PRAGMA integrity_check(20)")?;
-    let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(lines.into_iter().filter(|line| line != "ok").collect())
-}
-
-/// Copies an open database over the file at `target`, in one step from one read snapshot.
+/// Copies an open database over the file at `target`, in one step: a step reads one snapshot, which blocks no writer of a
+/// WAL database. Between two steps other processes write, and the copy would begin anew, for ever on a busy store.
 pub(crate) fn copy_database(source: &Connection, target: &Path) -> Result<(), StoreError> {
     let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let backup = rusqlite::backup::Backup::new(source, &mut destination)?;
-    Ok(backup.run_to_completion(i32::MAX, Duration::ZERO, None)?)
+    let copy = rusqlite::backup::Backup::new(source, &mut destination)?;
+    match copy.step(-1)? {
+        StepResult::Done => Ok(()),
+        // The connection waited for the lock.
+        _ => Err(StoreError::Busy(source.path().map_or_else(|| target.to_owned(), PathBuf::from))),
+    }
 }
 
 /// Gives a complete copy its name; the name survives a power cut.

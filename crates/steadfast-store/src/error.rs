@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 use steadfast_model::run::RunKind;
+use steadfast_system::disk::DiskFault;
 
 use crate::SCHEMA_VERSION;
+use crate::disk;
 use crate::outage::{self, Outage};
 
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +18,8 @@ pub enum StoreError {
     FromTheFuture { path: PathBuf, found: i64 },
     #[error("the store {path} is not a usable database: {message}")]
     Corrupt { path: PathBuf, message: String },
+    #[error("the search index of the store {0} is damaged")]
+    SearchIndex(PathBuf),
     #[error("the store {0} is on a network file system, where SQLite's locking is not safe")]
     NetworkFileSystem(PathBuf),
     #[error("the store {path} cannot be opened: {message}")]
@@ -24,6 +28,8 @@ pub enum StoreError {
     ReadOnly(PathBuf),
     #[error("disk full: {0}")]
     Full(PathBuf),
+    #[error("{fault}: {path}")]
+    Disk { path: PathBuf, fault: DiskFault },
     #[error("the store {0} is locked by another process")]
     Busy(PathBuf),
     #[error("another process changed it first")]
@@ -47,32 +53,78 @@ impl StoreError {
                 "it is created by the first goal or session; `steadfast doctor` shows where it is looked for"
             }
             Self::FromTheFuture { .. } => "install the newer steadfast that wrote it",
-            Self::Corrupt { .. } => {
-                "nothing was changed; restore a backup, or move the file away and `steadfast doctor`"
-            }
+            Self::Corrupt { .. } | Self::SearchIndex(_) => RECOVER,
             Self::NetworkFileSystem(_) => "set STEADFAST_HOME or STEADFAST_DB to a directory on a local disk",
             Self::ReadOnly(_) | Self::CannotOpen { .. } => "check that the file and its directory can be written",
-            Self::Full(_) => "free some space there; nothing was half written",
+            Self::Full(_) => DiskFault::Full.hint(),
+            Self::Disk { fault, .. } => fault.hint(),
             Self::Busy(_) => "try again in a moment; `steadfast doctor` shows who may hold it",
             Self::Stale => "run the command again",
             Self::RunIsLive { .. } => "choose another name, or end the one that is running",
-            Self::Io(_) | Self::Sql { .. } | Self::Query(_) | Self::Value(_) => "run `steadfast doctor`",
+            Self::Sql { source: error, .. } | Self::Query(error) if is_damage(error) => RECOVER,
+            Self::Io(error) => DiskFault::of(error).map_or("run `steadfast doctor`", DiskFault::hint),
+            Self::Sql { .. } | Self::Query(_) | Self::Value(_) => "run `steadfast doctor`",
         }
+    }
+}
+
+const RECOVER: &str = "nothing was changed; `steadfast db recover` rebuilds it from a backup and what can be read";
+
+impl StoreError {
+    /// Whether the file of the store is damaged.
+    pub fn is_corrupt(&self) -> bool {
+        match self {
+            Self::Corrupt { .. } | Self::SearchIndex(_) => true,
+            Self::Query(error) | Self::Sql { source: error, .. } => is_damage(error),
+            _ => false,
+        }
+    }
+
+    /// Whether only the search index of session memory is damaged. Its table is whole.
+    pub(crate) fn is_of_search_index(&self) -> bool {
+        match self {
+            Self::SearchIndex(_) => true,
+            Self::Query(error) => error.sqlite_extended_error_code() == Some(ffi::SQLITE_CORRUPT_VTAB),
+            _ => false,
+        }
+    }
+}
+
+/// Whether an error means that the file is damaged: SQLite says so, or a value is not what its column can hold.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    const OF_FILE: [i32; 3] = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS, ffi::SQLITE_IOERR_DATA];
+    match error {
+        rusqlite::Error::Utf8Error(..) | rusqlite::Error::InvalidColumnType(..) => true,
+        error => error.sqlite_error().is_some_and(|error| {
+            matches!(error.code, ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+                || OF_FILE.contains(&error.extended_code)
+        }),
     }
 }
 
 /// Maps SQLite's codes to errors that a user can act on.
 pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
+    let fault = match error.sqlite_error_code() {
+        Some(ErrorCode::OutOfMemory) => Some(DiskFault::NoMemory),
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => disk::probe(path),
+        _ => None,
+    };
+    if let Some(fault) = fault {
+        return StoreError::of_disk(path, fault);
+    }
     let path = path.to_owned();
     match outage::of(&error) {
         Some(Outage::Busy) => return StoreError::Busy(path),
         Some(Outage::Full) => return StoreError::Full(path),
         None => {}
     }
+    if error.sqlite_extended_error_code() == Some(ffi::SQLITE_CORRUPT_VTAB) {
+        return StoreError::SearchIndex(path);
+    }
+    if is_damage(&error) {
+        return StoreError::Corrupt { path, message: error.to_string() };
+    }
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            StoreError::Corrupt { path, message: error.to_string() }
-        }
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::CannotOpen { path, message: error.to_string() }

@@ -2,6 +2,7 @@
 //! and writes nothing.
 
 mod events;
+mod listing;
 mod row;
 
 use rusqlite::types::Value as SqlValue;
@@ -19,6 +20,7 @@ use steadfast_model::memory::stated::StatedStatus;
 use steadfast_model::outbox;
 
 pub use events::{EventFilter, EventRow};
+pub use listing::GoalRef;
 use row::{columns, read};
 
 /// Who changes a goal, and where.
@@ -40,6 +42,11 @@ impl Db<'_> {
         self.all("SELECT * FROM goals WHERE substr(goal_id, 1, length(?1)) = ?1", [id], read)
     }
 
+    /// Goals whose turn runs.
+    pub(crate) fn goals_with_running_clock(self) -> Result<Vec<Goal>, StoreError> {
+        self.all("SELECT * FROM goals WHERE resume_at_ms IS NOT NULL", [], read)
+    }
+
     /// All goals with a row of their own, newest first.
     pub fn goals(self) -> Result<Vec<Goal>, StoreError> {
         self.all("SELECT * FROM goals ORDER BY created_at_ms DESC, goal_id", [], read)
@@ -47,7 +54,8 @@ impl Db<'_> {
 
     /// Goals that are not over, those that are due first.
     pub fn live_goals(self) -> Result<Vec<Goal>, StoreError> {
-        let sql = "SELECT * FROM goals WHERE status NOT IN ('complete', 'abandoned')
+        // The words that are named lead to their rows by the index.
+        let sql = "SELECT * FROM goals WHERE status IN ('active', 'paused', 'blocked', 'budget_limited')
                    ORDER BY wake_at_ms IS NULL, wake_at_ms, goal_id";
         self.all(sql, [], read)
     }

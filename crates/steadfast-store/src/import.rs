@@ -1,11 +1,12 @@
 //! Imports the goals of another store, such as the claude-goal plugin's. The other file is only read: a copy of it is
 //! migrated, and rows are taken from there. A second import changes nothing.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::{BUSY_TIMEOUT, Store, StoreError, connect_read_only, create_if_missing, migrate, with_path};
+use super::{BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, migrate, with_path};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,8 +19,13 @@ pub struct ImportReport {
     pub events: usize,
 }
 
+/// Goals and events of one transaction, so that other processes wait for milliseconds.
+const GOALS_AT_ONCE: usize = 50;
+const EVENTS_AT_ONCE: i64 = 500;
+
 impl Store {
-    /// Imports all goals and events of the database at `path`.
+    /// Imports all goals and events of the database at `path`, in several transactions. Killed in between, it is
+    /// completed by the next import.
     pub fn import(&mut self, path: &Path) -> Result<ImportReport, StoreError> {
         if !path.exists() {
             return Err(StoreError::Missing(path.to_owned()));
@@ -29,68 +35,105 @@ impl Store {
         let copy = copy_dir.path().join("import.db");
         let from_version = copy_and_migrate(path, &copy)?;
         self.db.execute("ATTACH DATABASE ?1 AS other", [copy.to_string_lossy()])?;
-        let imported = self.write(|db| take_rows(db.0, from_version));
+        let imported = self.take_all(from_version);
         self.db.execute("DETACH DATABASE other", [])?;
         imported
     }
+
+    fn take_all(&mut self, from_version: i64) -> Result<ImportReport, StoreError> {
+        let mut report = ImportReport { from_version, ..ImportReport::default() };
+        // The copy has no index for these searches.
+        self.db.execute_batch(
+            "CREATE INDEX other.import_goals ON goals (goal_id);
+             CREATE INDEX other.import_cursors ON subagent_token_cursors (goal_id);
+             CREATE INDEX other.import_spans ON goal_spans (goal_id);",
+        )?;
+        let columns = goal_columns(&self.db)?;
+        let all = "SELECT goal_id FROM other.goals UNION SELECT goal_id FROM other.goal_history
+            UNION SELECT goal_id FROM other.subagent_token_cursors";
+        let goals: Vec<String> = self.read().all(all, [], |row| row.get(0))?;
+        for some in goals.chunks(GOALS_AT_ONCE) {
+            self.write(|db| {
+                let known = known_goals(db, some)?;
+                some.iter().try_for_each(|id| take_goal(db, id, known.contains(id), &columns, &mut report))
+            })?;
+        }
+        // Two events of the other store may be equal.
+        let known =
+            self.read().first("SELECT max(id) FROM main.goal_events", [], |row| row.get::<_, Option<i64>>(0))?;
+        let known = known.flatten().unwrap_or(0);
+        let last = "SELECT max(id) FROM (SELECT id FROM other.goal_events WHERE id > ?1 ORDER BY id LIMIT ?2)";
+        let mut after = 0;
+        while let Some(Some(upto)) = self.read().first(last, [after, EVENTS_AT_ONCE], |row| row.get(0))? {
+            report.events += self.write(|db| db.execute(TAKE_EVENTS, [after, upto, known]))?;
+            after = upto;
+        }
+        Ok(report)
+    }
 }
 
-fn take_rows(tx: &Connection, from_version: i64) -> Result<ImportReport, StoreError> {
-    let mut report = ImportReport { from_version, ..ImportReport::default() };
-    let columns = goal_columns(tx)?;
-    let known = "SELECT goal_id FROM main.goals UNION SELECT goal_id FROM main.goal_history";
-    let count = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| usize::try_from(n).unwrap_or(0));
-    report.already_here = count(&format!("SELECT count(*) FROM other.goals WHERE goal_id IN ({known})"))?;
-    // New goals are remembered first, since the next statements change what is known.
-    tx.execute_batch(&format!(
-        "CREATE TEMP TABLE fresh AS SELECT goal_id FROM other.goals WHERE goal_id NOT IN ({known})
-               UNION SELECT goal_id FROM other.goal_history WHERE goal_id NOT IN ({known});"
-    ))?;
-    report.goals = tx.execute(
-        &format!(
-                "INSERT INTO main.goals ({columns}) SELECT {columns} FROM other.goals
-                 WHERE goal_id IN (SELECT goal_id FROM fresh) AND session_id NOT IN (SELECT session_id FROM main.goals)"
-            ),
-        [],
-    )?;
-    for table in ["goals", "goal_history"] {
-        report.to_history += tx.execute(
-            &format!(
-                "INSERT OR IGNORE INTO main.goal_history ({columns}) SELECT {columns} FROM other.{table}
-                     WHERE goal_id IN (SELECT goal_id FROM fresh) AND goal_id NOT IN (SELECT goal_id FROM main.goals)"
-            ),
-            [],
-        )?;
-    }
-    report.events = tx.execute(
-            "INSERT INTO main.goal_events (session_id, goal_id, hook_name, event_type, status_before, status_after,
-               tokens_delta, version_before, version_after, decision, stop_hook_active, pid, payload_json, created_at_ms)
-             SELECT session_id, goal_id, hook_name, event_type, status_before, status_after, tokens_delta, version_before,
-               version_after, decision, stop_hook_active, pid, payload_json, created_at_ms
-             FROM other.goal_events AS theirs
-             WHERE NOT EXISTS (SELECT 1 FROM main.goal_events AS ours WHERE ours.goal_id = theirs.goal_id
-               AND ours.session_id = theirs.session_id AND ours.created_at_ms = theirs.created_at_ms
-               AND ours.event_type = theirs.event_type AND ours.pid IS theirs.pid
-               AND ours.version_after IS theirs.version_after AND ours.payload_json IS theirs.payload_json)
-             ORDER BY theirs.id",
-            [],
-        )?;
-    tx.execute(
-            "INSERT OR IGNORE INTO main.subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
-               last_accounted_byte_offset, last_accounted_uuid, accounting_uncertain, updated_at_ms)
-             SELECT session_id, goal_id, agent_id, transcript_path, tokens_used, last_accounted_byte_offset,
-               last_accounted_uuid, accounting_uncertain, updated_at_ms
-             FROM other.subagent_token_cursors",
-            [],
-        )?;
-    tx.execute_batch(
-            "INSERT OR IGNORE INTO main.goal_spans (goal_id, session_id, from_ms)
-               SELECT goal_id, session_id, from_ms FROM other.goal_spans
-               WHERE to_ms IS NULL AND goal_id IN (SELECT goal_id FROM main.goals) AND goal_id IN (SELECT goal_id FROM fresh);
-             DROP TABLE fresh;",
-        )?;
-    Ok(report)
+/// Those of some goals that are here. One search for all of them: `goals` has no index on the id.
+fn known_goals(db: Db<'_>, goal_ids: &[String]) -> Result<HashSet<String>, StoreError> {
+    let sql = "SELECT goal_id FROM main.goals WHERE goal_id IN (SELECT value FROM json_each(?1))
+        UNION SELECT goal_id FROM main.goal_history WHERE goal_id IN (SELECT value FROM json_each(?1))";
+    Ok(db.all(sql, [serde_json::json!(goal_ids).to_string()], |row| row.get(0))?.into_iter().collect())
 }
+
+/// Takes one goal unless it is here, into the history if its session has another one here.
+fn take_goal(
+    db: Db<'_>,
+    goal_id: &str,
+    is_known: bool,
+    columns: &str,
+    report: &mut ImportReport,
+) -> Result<(), StoreError> {
+    if is_known {
+        let is_current = db.first("SELECT 1 FROM other.goals WHERE goal_id = ?1", [goal_id], |_| Ok(()))?.is_some();
+        report.already_here += usize::from(is_current);
+    } else {
+        let take = |into: &str, from: &str, unless: &str| {
+            let sql = format!(
+                "INSERT OR IGNORE INTO main.{into} ({columns}) SELECT {columns} FROM other.{from} AS theirs
+                 WHERE goal_id = ?1 {unless}"
+            );
+            db.execute(&sql, [goal_id])
+        };
+        let unless = "AND NOT EXISTS (SELECT 1 FROM main.goals AS ours WHERE ours.session_id = theirs.session_id)";
+        if take("goals", "goals", unless)? > 0 {
+            report.goals += 1;
+            db.execute(
+                "INSERT OR IGNORE INTO main.goal_spans (goal_id, session_id, from_ms)
+                   SELECT goal_id, session_id, from_ms FROM other.goal_spans WHERE goal_id = ?1 AND to_ms IS NULL",
+                [goal_id],
+            )?;
+        } else {
+            report.to_history += take("goal_history", "goals", "")? + take("goal_history", "goal_history", "")?;
+        }
+    }
+    db.execute(
+        "INSERT OR IGNORE INTO main.subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
+           last_accounted_byte_offset, last_accounted_uuid, accounting_uncertain, updated_at_ms)
+         SELECT session_id, goal_id, agent_id, transcript_path, tokens_used, last_accounted_byte_offset,
+           last_accounted_uuid, accounting_uncertain, updated_at_ms
+         FROM other.subagent_token_cursors WHERE goal_id = ?1",
+        [goal_id],
+    )?;
+    Ok(())
+}
+
+/// Takes the events after the first id up to the second, except those that are here with an id up to the third.
+const TAKE_EVENTS: &str =
+    "INSERT INTO main.goal_events (session_id, goal_id, hook_name, event_type, status_before, status_after,
+       tokens_delta, version_before, version_after, decision, stop_hook_active, pid, payload_json, created_at_ms)
+     SELECT session_id, goal_id, hook_name, event_type, status_before, status_after, tokens_delta, version_before,
+       version_after, decision, stop_hook_active, pid, payload_json, created_at_ms
+     FROM other.goal_events AS theirs
+     WHERE theirs.id > ?1 AND theirs.id <= ?2
+       AND NOT EXISTS (SELECT 1 FROM main.goal_events AS ours WHERE ours.id <= ?3 AND ours.goal_id = theirs.goal_id
+         AND ours.session_id = theirs.session_id AND ours.created_at_ms = theirs.created_at_ms
+         AND ours.event_type = theirs.event_type AND ours.pid IS theirs.pid
+         AND ours.version_after IS theirs.version_after AND ours.payload_json IS theirs.payload_json)
+     ORDER BY theirs.id";
 
 /// Copies a database without writing to it, and migrates the copy. Returns the version it had.
 fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {

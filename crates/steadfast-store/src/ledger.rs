@@ -122,12 +122,13 @@ impl Db<'_> {
     ) -> Result<Recorded, StoreError> {
         let before = self.cursor(source.path)?.unwrap_or_default();
         let mut charges = BTreeMap::new();
+        let pruned_before = if reading.responses.is_empty() { Millis::MIN } else { self.pruned_before()? };
         for response in &reading.responses {
             // A line without a time is as new as the reading that found it.
             let untimed = response.at_ms == 0 || written_since.is_some_and(|since| response.at_ms < since);
             let at_ms = if untimed { now } else { response.at_ms };
             let response = Response { at_ms, ..response.clone() };
-            self.record_response(source, &response, &mut charges)?;
+            self.record_response(source, &response, pruned_before, &mut charges)?;
         }
         charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
         let queued_before = if reading.counts_queue_anew() { 0 } else { before.queued_prompts };
@@ -154,6 +155,7 @@ impl Db<'_> {
         self,
         source: Source<'_>,
         response: &Response,
+        pruned_before: Millis,
         charges: &mut BTreeMap<String, Charge>,
     ) -> Result<(), StoreError> {
         let host: &str = source.host.into();
@@ -165,7 +167,15 @@ impl Db<'_> {
                 }
                 goal_id.clone()
             }
-            None => self.goal_at(source.session_id, response.at_ms)?,
+            None => {
+                let goal_id = self.goal_at(source.session_id, response.at_ms)?;
+                // It was counted, and its row deleted: only live goals keep the rows of their old responses.
+                let is_live = || goal_id.as_deref().map_or(Ok(false), |id| self.is_live_goal(id));
+                if response.at_ms < pruned_before && !is_live()? {
+                    return Ok(());
+                }
+                goal_id
+            }
         };
         if let Some(goal_id) = &goal_id {
             let charge = charges.entry(goal_id.clone()).or_default();
@@ -235,11 +245,13 @@ impl Db<'_> {
         self.first(sql, params![session_id, at], |row| row.get(0))
     }
 
-    /// Whether one of these responses is in the ledger already.
+    /// Whether one of these responses is in the ledger already, or was.
     pub fn knows_any(self, host: Host, responses: &[Response]) -> Result<bool, StoreError> {
         let host: &str = host.into();
+        let pruned_before = if responses.is_empty() { Millis::MIN } else { self.pruned_before()? };
         for response in responses {
-            if self.response(host, &response.id)?.is_some() {
+            let is_pruned = response.at_ms > 0 && response.at_ms < pruned_before;
+            if is_pruned || self.response(host, &response.id)?.is_some() {
                 return Ok(true);
             }
         }

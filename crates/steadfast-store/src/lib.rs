@@ -3,9 +3,11 @@
 
 mod appointments;
 mod backup;
+mod checks;
 mod clock;
 mod codex_goals;
 mod column;
+mod disk;
 mod error;
 mod goals;
 mod import;
@@ -18,6 +20,7 @@ mod outbox;
 mod purge;
 mod queue;
 mod quota;
+mod recover;
 mod reconnect;
 mod runs;
 mod sessions;
@@ -27,6 +30,7 @@ mod subagents;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod typed_commands;
+mod upkeep;
 mod verifications;
 mod wait;
 
@@ -38,6 +42,8 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Transaction};
 
+use steadfast_model::clock::steady::Tick;
+use steadfast_system::disk::DiskFault;
 use steadfast_system::{bounded, paths};
 
 pub use appointments::Appointment;
@@ -45,21 +51,24 @@ pub use backup::{
     Backup, BackupKind, BackupLock, backup_is_due, backups, backups_dir, has_room_for_backup, newest_backup,
 };
 pub use codex_goals::codex_goal;
+use disk::refuse_network_file_system;
 pub use error::StoreError;
 use error::explain;
-pub use goals::{EventFilter, EventRow, Origin};
+pub use goals::{EventFilter, EventRow, GoalRef, Origin};
 pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
-pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
+pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, SessionRef, Snapshot};
 pub use outage::Outage;
 pub use purge::{Progress, PurgePart};
 pub use queue::QueuedGoal;
+pub use recover::{Damage, Rebuilt, RecoveredTable, Recovery, RecoveryOptions, damage, recover};
 pub use runs::{
     ApprovalRow, IterationReport, IterationRow, IterationUsage, Nesting, NoteRow, RunFilter, RunLine, RunRow,
 };
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
+pub use upkeep::{Keep, OldRun, UsageDay, UsageKey};
 use wait::{BUSY_TIMEOUT, Waits};
 
 /// The schema this binary writes.
@@ -67,6 +76,9 @@ pub const SCHEMA_VERSION: i64 = 6;
 
 // Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
+
+/// SQLite keeps the file of the log. After a large write, the next one that starts it anew cuts it to this size.
+const LOG_LIMIT: u64 = 8 << 20;
 
 /// An open store.
 #[derive(Debug)]
@@ -77,6 +89,10 @@ pub struct Store {
     deadline: Option<Instant>,
     waits: Waits,
     added_message: Cell<bool>,
+    /// The row of the clock, as last seen.
+    tick: Option<Tick>,
+    /// Why it can only be read.
+    blocked: Option<DiskFault>,
 }
 
 /// Reads and writes rows, inside a transaction or outside of one. The modules below add the methods.
@@ -86,7 +102,12 @@ pub struct Db<'a>(&'a Connection, &'a Cell<bool>);
 impl Db<'_> {
     /// Returns the number of rows that the statement changed.
     fn execute(self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
-        Ok(self.0.prepare_cached(sql)?.execute(values)?)
+        self.named(self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(values)))
+    }
+
+    /// Names the store in an error.
+    fn named<T>(self, done: rusqlite::Result<T>) -> Result<T, StoreError> {
+        done.map_err(|error| explain(Path::new(self.0.path().unwrap_or_default()), error))
     }
 
     /// Returns the first row, if there is one.
@@ -96,7 +117,7 @@ impl Db<'_> {
         values: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        Ok(self.0.prepare_cached(sql)?.query_row(values, read).optional()?)
+        self.named(self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(values, read).optional()))
     }
 
     /// Returns all rows.
@@ -106,7 +127,7 @@ impl Db<'_> {
         values: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
-        Ok(self.0.prepare_cached(sql)?.query_map(values, read)?.collect::<Result<_, _>>()?)
+        self.named(self.0.prepare_cached(sql).and_then(|mut statement| statement.query_map(values, read)?.collect()))
     }
 }
 
@@ -140,22 +161,43 @@ impl Store {
     }
 
     fn open_until(path: &Path, deadline: Option<Instant>) -> Result<Self, StoreError> {
+        if let Some(problem) = recover::was_there(path) {
+            return Err(problem);
+        }
         if !path.exists() {
             return Err(StoreError::Missing(path.to_owned()));
         }
         refuse_network_file_system(path)?;
-        let mut store = Self {
-            db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+        match Self::open_to_write(path, deadline) {
+            Err(error) => {
+                error.disk_fault().and_then(|fault| Self::open_to_read(path, fault)).map(Ok).unwrap_or(Err(error))
+            }
+            opened => opened,
+        }
+    }
+
+    fn of(db: Connection, path: &Path, deadline: Option<Instant>) -> Self {
+        Self {
+            db,
             path: path.to_owned(),
             deadline,
             waits: Waits::default(),
             added_message: Cell::new(false),
-        };
+            tick: None,
+            blocked: None,
+        }
+    }
+
+    fn open_to_write(path: &Path, deadline: Option<Instant>) -> Result<Self, StoreError> {
+        let mut store = Self::of(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, deadline);
         // SQLite does not wait for the lock when it makes a new file a WAL database.
         let (began, deadline) = (Instant::now(), store.end_of_wait());
         loop {
             match store.prepare().map_err(|error| with_path(path, error)) {
                 Err(StoreError::Busy(_)) if Instant::now() < deadline => wait::pause(began),
+                Err(StoreError::Busy(_)) if disk::has_no_locks(path) => {
+                    return Err(StoreError::of_disk(path, DiskFault::NoLocks));
+                }
                 other => return other.map(|()| store),
             }
         }
@@ -173,12 +215,13 @@ impl Store {
         self.db.busy_handler(Some(self.waits.handler(self.deadline)))?;
         // Keeps a query plan independent of the bound values, so that SQLite prepares a statement once.
         self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        self.db.pragma_update(None, "cell_size_check", true)?;
         let version = migrate::version(&self.db)?;
         if version > SCHEMA_VERSION {
             return Err(StoreError::FromTheFuture { path: self.path.clone(), found: version });
         }
         if self.db.is_readonly("main")? {
-            return Err(StoreError::ReadOnly(self.path.clone()));
+            return Err(StoreError::of_disk(&self.path, disk::probe(&self.path).unwrap_or(DiskFault::ReadOnly)));
         }
         if version == 0 {
             // Only a file without pages takes this; it lets free pages be given back one by one.
@@ -190,6 +233,8 @@ impl Store {
             let _: String = self.db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
         }
         self.db.pragma_update(None, "synchronous", "full")?;
+        let _: i64 =
+            self.db.pragma_update_and_check(None, "journal_size_limit", LOG_LIMIT.cast_signed(), |row| row.get(0))?;
         if (1..SCHEMA_VERSION).contains(&version) {
             self.keep_old_version(version)?;
         }
@@ -202,7 +247,7 @@ impl Store {
             };
             migrate::run(self.begin()?)?;
         }
-        Ok(())
+        self.read_clock()
     }
 
     pub fn path(&self) -> &Path {
@@ -222,20 +267,20 @@ impl Store {
 
     /// Runs `work` in one write transaction; an error rolls everything back.
     pub fn write<T, E: From<StoreError>>(&mut self, work: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
+        self.unblock()?;
+        let mut tick = self.tick.clone();
         let tx = self.begin()?;
-        let done = work(Db(&tx, &self.added_message))?;
+        let db = Db(&tx, &self.added_message);
+        db.keep_time(&mut tick)?;
+        let done = work(db)?;
         tx.commit().map_err(|error| explain(&self.path, error))?;
+        self.tick = tick;
         Ok(done)
     }
 
     /// For reads outside a transaction.
     pub fn read(&self) -> Db<'_> {
         Db(&self.db, &self.added_message)
-    }
-
-    /// Asks SQLite for faults in the file; empty when there are none.
-    pub fn integrity_faults(&self) -> Result<Vec<String>, StoreError> {
-        backup::integrity_faults(&self.db).map_err(|error| with_path(&self.path, error))
     }
 
     pub fn journal_mode(&self) -> Result<String, StoreError> {
@@ -250,11 +295,9 @@ fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
     if fs_err::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(StoreError::CannotOpen { path: path.to_owned(), message: "not a file".to_owned() });
     }
-    let in_use = ["-wal", "-journal"].iter().any(|suffix| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        Path::new(&name).exists()
-    });
+    // A log that could not be written is empty.
+    let has_content = |end: &&str| fs_err::metadata(disk::with_end(path, end)).is_ok_and(|found| found.len() > 0);
+    let in_use = ["-wal", "-journal"].iter().any(has_content);
     if in_use {
         return connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
     }
@@ -300,37 +343,18 @@ fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
         return Ok(());
     }
-    let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
+    if let Some(problem) = recover::was_there(path) {
+        return Err(problem);
+    }
+    let cannot = |error: std::io::Error| match DiskFault::of(&error) {
+        Some(fault) => StoreError::of_disk(path, fault),
+        None => StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() },
+    };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         paths::create_private_dir(directory).map_err(cannot)?;
         refuse_network_file_system(directory)?;
     }
     bounded::append(path).map(|_| ()).map_err(cannot)
-}
-
-#[cfg(target_os = "linux")]
-fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
-    // Accept a file system of unknown type.
-    let Ok(info) = rustix::fs::statfs(path) else {
-        return Ok(());
-    };
-    #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "magic numbers are 32 bit")]
-    let magic = info.f_type as u32;
-    if is_network_file_system(magic) { Err(StoreError::NetworkFileSystem(path.to_owned())) } else { Ok(()) }
-}
-
-#[cfg(not(target_os = "linux"))]
-#[expect(clippy::unnecessary_wraps, reason = "same signature on all systems")]
-fn refuse_network_file_system(_path: &Path) -> Result<(), StoreError> {
-    Ok(())
-}
-
-/// NFS, SMB (three generations), AFS, Ceph, 9p (also the Windows drives of WSL), Coda and Lustre.
-#[cfg(target_os = "linux")]
-fn is_network_file_system(magic: u32) -> bool {
-    const NETWORK: &[u32] =
-        &[0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x5346_414F, 0x00C3_6400, 0x0102_1997, 0x7375_7245, 0x0BD0_0BD0];
-    NETWORK.contains(&magic)
 }
 
 #[cfg(test)]

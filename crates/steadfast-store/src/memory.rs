@@ -22,7 +22,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::memory::{Category, Finding, Findings, Importance, MemoryEvent};
 use steadfast_model::text;
 
-pub use known::SessionActivity;
+pub use known::{SessionActivity, SessionRef};
 pub use retention::Forgotten;
 pub use search::{Hit, Scope};
 pub use snapshots::Snapshot;
@@ -56,7 +56,23 @@ pub struct MemoryFilter {
 impl Db<'_> {
     /// Remembers what one hook call found, in the caller's transaction. What equals the newest event of its
     /// category only raises its `repeats`; an error that was resolved since is a new one.
+    ///
+    /// A damaged search index keeps new events away, but nothing else that the caller decides.
     pub fn remember(self, session_id: &str, found: &Findings, now: Millis) -> Result<(), StoreError> {
+        if *found == Findings::default() {
+            return Ok(());
+        }
+        self.execute("SAVEPOINT remember", [])?;
+        let remembered = self.remember_all(session_id, found, now);
+        let is_damaged = remembered.as_ref().is_err_and(StoreError::is_of_search_index);
+        if is_damaged {
+            self.execute("ROLLBACK TO remember", [])?;
+        }
+        self.execute("RELEASE remember", [])?;
+        if is_damaged { Ok(()) } else { remembered }
+    }
+
+    fn remember_all(self, session_id: &str, found: &Findings, now: Millis) -> Result<(), StoreError> {
         let mut added = Vec::new();
         for finding in &found.findings {
             added.extend(self.add_finding(session_id, finding, now)?);

@@ -1,7 +1,7 @@
 //! Brings a database of any earlier version up to ours, in one transaction. Versions 1 to 5 are those of the
 //! claude-goal plugin; a new file runs through them too, so that there is one way to every schema.
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction};
+use rusqlite::{Connection, Transaction};
 
 use super::{SCHEMA_VERSION, StoreError};
 
@@ -52,11 +52,15 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     if tables == 0 {
         return Ok(0);
     }
-    let found = db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).optional();
-    match found {
-        Ok(version) => Ok(version.flatten().unwrap_or(0)),
-        Err(_) => Err(StoreError::Value("the file has tables but no schema_version: it is not a goal store".into())),
+    if !db.table_exists(Some("main"), "schema_version")? {
+        return Err(StoreError::Value("the file has tables but no schema_version: it is not a goal store".into()));
     }
+    let found: Option<i64> = db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0))?;
+    // Its one row is never deleted.
+    found.ok_or_else(|| {
+        let path = db.path().map(Into::into).unwrap_or_default();
+        StoreError::Corrupt { path, message: "its table schema_version is empty".to_owned() }
+    })
 }
 
 pub(super) fn run(tx: Transaction<'_>) -> Result<(), StoreError> {

@@ -40,7 +40,7 @@ impl Db<'_> {
     }
 
     fn take_all(self, channels: impl Fn(MessageKind) -> Vec<Channel>, now: Millis) -> Result<(), StoreError> {
-        self.execute("DELETE FROM outbox WHERE taken_at_ms < ?1", [now - KEPT_MS])?;
+        self.execute("DELETE FROM outbox WHERE taken_at_ms < ?1", [self.aged_now(now)? - KEPT_MS])?;
         self.execute("DELETE FROM deliveries WHERE outbox_id NOT IN (SELECT id FROM outbox)", [])?;
         let sql = "UPDATE outbox SET taken_at_ms = ?1 WHERE taken_at_ms IS NULL RETURNING id, kind";
         let mut statement = self.0.prepare_cached(sql)?;

@@ -258,7 +258,7 @@ impl Db<'_> {
 
     /// Notes a call of one of our tools; notes older than a day are dropped.
     pub fn note_tool_call(self, call: &ToolCall, now: Millis) -> Result<(), StoreError> {
-        self.execute("DELETE FROM tool_calls WHERE created_at_ms < ?1", [now - DAY])?;
+        self.execute("DELETE FROM tool_calls WHERE created_at_ms < ?1", [self.aged_now(now)? - DAY])?;
         self.execute(
             "INSERT OR REPLACE INTO tool_calls (tool_use_id, session_id, agent_id, agent_type, tool_name, created_at_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

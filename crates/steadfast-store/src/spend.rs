@@ -86,10 +86,11 @@ impl Db<'_> {
     }
 
     /// What a session spent in its whole life.
-    fn spent_by_session(self, session_id: &str) -> Result<Spend, StoreError> {
-        let sql = "SELECT coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0),
-                     coalesce(sum(cost_micros), 0)
-                   FROM responses WHERE session_id = ?1";
+    pub(crate) fn spent_by_session(self, session_id: &str) -> Result<Spend, StoreError> {
+        let sql = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) FROM
+                     (SELECT input_tokens + cache_creation_tokens + output_tokens AS tokens, cost_micros
+                        FROM responses WHERE session_id = ?1
+                      UNION ALL SELECT tokens, cost_micros FROM session_sums WHERE session_id = ?1)";
         Ok(self.0.prepare_cached(sql)?.query_row([session_id], read)?)
     }
 
@@ -119,7 +120,7 @@ impl Db<'_> {
         let values = params![cap.cap.name(), session_id, cap.from_ms, cap.cap.most, cap.standing.is_reached(), now];
         let is_new = self.execute(sql, values)? == 1;
         if is_new {
-            self.execute("DELETE FROM cap_notices WHERE told_at_ms < ?1", [now - NOTICES_KEPT])?;
+            self.execute("DELETE FROM cap_notices WHERE told_at_ms < ?1", [self.aged_now(now)? - NOTICES_KEPT])?;
         }
         Ok(is_new)
     }

@@ -15,7 +15,7 @@ impl Db<'_> {
         now: Millis,
     ) -> Result<(), StoreError> {
         const KEPT: Millis = 30 * DAY;
-        self.execute("DELETE FROM subagents WHERE started_at_ms < ?1", [now - KEPT])?;
+        self.execute("DELETE FROM subagents WHERE started_at_ms < ?1", [self.aged_now(now)? - KEPT])?;
         self.execute(
             "INSERT INTO subagents (session_id, agent_id, agent_type, started_at_ms) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (session_id, agent_id) DO NOTHING",

@@ -11,6 +11,7 @@ use steadfast_model::host::Host;
 pub use steadfast_model::testing::*;
 use tempfile::TempDir;
 
+use crate::clock::OF_TEST;
 use crate::{EventFilter, EventRow, Origin, Store};
 
 pub const USER: Origin = Origin { actor: Actor::User, place: "goal-cli" };
@@ -28,6 +29,9 @@ impl World {
     pub fn new() -> Self {
         let root = TempDir::new().unwrap();
         let store = Store::open(&root.path().join("home/goals.db")).unwrap();
+        let standing = "INSERT INTO clock (id, boot_id, boot_ms, suspended_ms, wall_ms, now_ms, aged_ms)
+                        VALUES (1, ?1, 0, 0, 0, 0, ?2)";
+        store.db.execute(standing, (OF_TEST, Millis::MAX)).unwrap();
         let transcript = root.path().join(format!("{SESSION}.jsonl"));
         Self { root, store, transcript }
     }
@@ -48,6 +52,11 @@ impl World {
 
     pub fn goal(&self) -> Goal {
         self.store.read().goal(SESSION).unwrap().unwrap()
+    }
+
+    /// The number that a query returns.
+    pub fn count(&self, sql: &str) -> i64 {
+        self.store.db.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
     pub fn write(&self, lines: &str) {

@@ -40,7 +40,7 @@ pub struct SentAgain {
 impl Db<'_> {
     /// Claims a prompt for this call.
     pub fn claim_text(self, text: &TypedText, now: Millis) -> Result<TextClaim, StoreError> {
-        self.execute("DELETE FROM typed_commands WHERE created_at_ms < ?1", [now - DAY])?;
+        self.execute("DELETE FROM typed_commands WHERE created_at_ms < ?1", [self.aged_now(now)? - DAY])?;
         if let Some(reply) = self.reply_to(text, now)? {
             return Ok(TextClaim::Repeated(reply));
         }

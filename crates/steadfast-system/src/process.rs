@@ -3,12 +3,14 @@
 
 mod ancestry;
 mod caller;
+mod holders;
 
 pub use ancestry::{
     Ancestor, above, ancestors, client_of_hook, has_own_terminal, is_client_automated, is_inside_agent, is_inside_run,
     is_own_program, session_of_shell, shares_ancestor,
 };
 pub use caller::{Caller, Need};
+pub use holders::{Holder, holders};
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;

@@ -36,6 +36,8 @@ const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budg
 const SUPERVISOR: &str = "__exec";
 /// The hidden command that delivers messages.
 pub(crate) const DELIVERER: &str = "__deliver";
+/// The hidden command that backs up the store.
+pub(crate) const BACKUP_MAKER: &str = "__backup";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -106,8 +108,12 @@ pub(crate) enum CliCommand {
     /// Install steadfast into an agent, or remove it
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
-    Doctor,
-    /// Manage the store: path, backup, check, compact, import
+    Doctor {
+        /// Read the whole store, whatever its size
+        #[arg(long)]
+        full: bool,
+    },
+    /// Manage the store: path, backups, check, recovery, compaction, import
     #[command(subcommand)]
     Db(DbVerb),
     /// Show a scripted agent pursue a goal through limits, compaction and crashes
@@ -143,6 +149,14 @@ pub(crate) enum CliCommand {
         store: PathBuf,
         /// Id of the run
         run_id: String,
+    },
+    /// Back up the store (hooks call this)
+    #[command(name = BACKUP_MAKER, hide = true)]
+    MakeBackup {
+        /// Home directory of steadfast
+        home: PathBuf,
+        /// Path of the store
+        store: PathBuf,
     },
     /// Deliver messages to the user (hooks call this)
     #[command(name = DELIVERER, hide = true)]
@@ -298,6 +312,9 @@ pub(crate) struct HistoryArgs {
     /// Print events too
     #[arg(long)]
     pub(crate) events: bool,
+    /// Maximum number of goals; 0 lists all, with all their events in JSON
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub(crate) limit: usize,
     /// Output format
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
     pub(crate) format: Option<String>,
@@ -314,4 +331,7 @@ pub(crate) struct CleanupArgs {
     /// Only goals unchanged for this many hours [default with --delete: 24]
     #[arg(long, value_name = "H")]
     pub(crate) older_than: Option<u32>,
+    /// Maximum number of goals to list, oldest first; 0 lists all
+    #[arg(long, value_name = "N", default_value_t = 25, conflicts_with = "delete")]
+    pub(crate) limit: usize,
 }

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod goal;
 pub(crate) mod hook;
 pub(crate) mod loops;
+mod own_paths;
 pub(crate) mod person;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -25,16 +26,24 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steadfast_app::action::{self, ActionError};
 use steadfast_app::caller;
-use steadfast_model::clock;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Actor;
 use steadfast_store::{Origin, Store};
 use steadfast_system::log;
 use steadfast_system::paths::{self, Paths};
 
+use crate::backups;
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output::{CommandOutput, CommandResult};
 use crate::waiting;
+
+/// The time of a command. The store is opened for that: it keeps the steady time.
+fn now(paths: &Paths) -> Millis {
+    // The command itself reports what is wrong with the store.
+    drop(Store::open_if_there(&paths.store));
+    clock::now()
+}
 
 /// Refuses a command by which an agent could free itself or hide what it did. The attempt is logged.
 fn refuse_agents(paths: &Paths, verb: &'static str) -> Result<(), CliError> {
@@ -87,6 +96,13 @@ pub(crate) fn look(db: Option<&Path>, session_id: &str, is_claimed: bool) -> Com
 pub(crate) fn deliver(home: PathBuf, store: PathBuf) -> CommandResult {
     steadfast_engine::process::begin_session();
     outbox::deliver_and_linger(&Paths::at(home, store, "deliverer")?);
+    Ok(CommandOutput::default())
+}
+
+/// `__backup`: backs up the store in the background.
+pub(crate) fn make_backup(home: PathBuf, store: PathBuf) -> CommandResult {
+    steadfast_engine::process::begin_session();
+    backups::make(&Paths::at(home, store, "backup")?);
     Ok(CommandOutput::default())
 }
 

@@ -1,6 +1,7 @@
 //! The `steadfast` command: parses arguments, calls a command and turns errors into exit codes. A hook never exits with
 //! 2 by accident, since that code means "block" to the hosts.
 
+mod backups;
 mod cli;
 mod commands;
 mod error;
@@ -30,11 +31,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, is_json),
     };
+    steadfast_engine::interrupt::survive_size_limit();
     silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline { .. }));
     let (db, json) = (cli.db.as_deref(), cli.json);
     let is_json = is_json || json;
     let output = match cli.command {
-        CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments),
+        CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments, is_json),
         CliCommand::Session(verb) => commands::session::run(db, &verb),
         CliCommand::Run(arguments) => commands::run::run(db, &arguments, json),
         CliCommand::Loop(verb) => commands::loops::run(db, verb, json),
@@ -46,12 +48,13 @@ fn main() -> ExitCode {
         CliCommand::Mcp => commands::mcp(db),
         CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
-        CliCommand::Doctor => commands::doctor::run(db),
+        CliCommand::Doctor { full } => commands::doctor::run(db, full),
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
+        CliCommand::MakeBackup { home, store } => commands::make_backup(home, store),
         CliCommand::Deliver { home, store } => commands::deliver(home, store),
     };
     match output {

@@ -101,6 +101,37 @@ pub(crate) fn write_json(json: &impl serde::Serialize) -> std::io::Result<()> {
     ignore_closed_pipe(written.and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()))
 }
 
+/// Writes data piece by piece. A reader that has seen enough ends it without an error.
+pub(crate) fn stream(write: impl FnOnce(&mut dyn std::io::Write) -> Result<(), CliError>) -> Result<(), CliError> {
+    let mut out = Stream { out: std::io::BufWriter::new(std::io::stdout().lock()), is_closed: false };
+    let written = write(&mut out).and_then(|()| out.flush().map_err(|error| CliError::unwritten(&error)));
+    if out.is_closed { Ok(()) } else { written }
+}
+
+struct Stream<'a> {
+    out: std::io::BufWriter<std::io::StdoutLock<'a>>,
+    is_closed: bool,
+}
+
+impl std::io::Write for Stream<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.note(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let flushed = self.out.flush();
+        self.note(flushed)
+    }
+}
+
+impl Stream<'_> {
+    fn note<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
+        self.is_closed |= done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe);
+        done
+    }
+}
+
 /// A closed pipe means that the reader has seen enough, as with `| head`.
 fn ignore_closed_pipe(written: std::io::Result<()>) -> std::io::Result<()> {
     match written {

@@ -99,10 +99,14 @@ pub fn adopt(
 /// A hook of the session may have run this long ago, whatever its client looks like now.
 const JUST_SEEN: Millis = 60_000;
 
-/// Goals whose session is gone and that were not touched for a while, oldest first.
-pub fn orphans(db: Db<'_>, older_than: Millis, now: Millis) -> Result<Vec<Goal>, StoreError> {
+/// Goals whose session is gone and that were not touched for a while, oldest first, at most this many.
+pub fn orphans(db: Db<'_>, older_than: Millis, most: usize, now: Millis) -> Result<Vec<Goal>, StoreError> {
     let mut orphans = Vec::new();
-    for goal in db.goals()?.into_iter().rev().filter(|goal| goal.status.is_live()) {
+    for at in db.oldest_live_goals()? {
+        if orphans.len() == most {
+            break;
+        }
+        let Some(goal) = db.goal_at_row(&at)? else { continue };
         let session = db.session(&goal.session_id)?;
         let age = match &session {
             // No hook showed whether its client runs, so a short age is no sign that it is gone.
@@ -125,7 +129,7 @@ fn is_gone(session: &Session, older_than: Millis, now: Millis) -> bool {
 /// Deletes orphans. A goal that was adopted or resumed in between stays.
 pub fn delete_orphans(store: &mut Store, older_than: Millis, now: Millis) -> Result<Vec<Goal>, ActionError> {
     store.write(|db| {
-        let orphans = orphans(db, older_than, now)?;
+        let orphans = orphans(db, older_than, usize::MAX, now)?;
         for goal in &orphans {
             db.delete_goal(goal)?;
         }

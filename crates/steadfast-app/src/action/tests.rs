@@ -190,7 +190,7 @@ fn cleanup_deletes_only_old_orphans() {
         ids.sort();
         ids
     };
-    let listed = orphans(world.store.read(), 24 * HOUR, now).unwrap();
+    let listed = orphans(world.store.read(), 24 * HOUR, 9, now).unwrap();
     assert_eq!(sessions(listed), ["ended", "never seen"]);
     let deleted = delete_orphans(&mut world.store, 24 * HOUR, now).unwrap();
     assert_eq!(sessions(deleted), ["ended", "never seen"]);

@@ -106,7 +106,9 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
             Event::new(EventKind::PausedDegraded, json!({"error": error, "message": said, "failures": failures}));
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
-    let mut after = Goal { updated_at_ms: now, failures_in_row: failures, wake_at_ms: None, ..goal.clone() };
+    // The turn that failed may be one whose beginning no hook recorded: the wake-up has reached the client.
+    let mut after =
+        Goal { updated_at_ms: now, failures_in_row: failures, wake_at_ms: None, woken_at_ms: None, ..goal.clone() };
     liveness::settle(&mut after, false, now + retry_delay(failures), now);
     let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
     Change { goal: after, events: vec![Event::new(EventKind::TurnFailed, payload)], span: Span::Keep }
@@ -158,5 +160,14 @@ mod tests {
         assert_eq!(gaps, [5, 10, 20, 40, 80, 160, 320, 600]);
         let last = after_failure(&goal, "server_error", "529", NOON).goal;
         assert_eq!((last.status, last.paused_reason), (GoalStatus::Paused, Some(PausedReason::Degraded)));
+    }
+
+    /// Otherwise `steadfast watch` would take the goal for one whose wake-up never reached the client.
+    #[test]
+    fn a_failed_turn_ends_the_wake_up_that_began_it() {
+        let goal = Goal::start(NewGoal::default(), "s", Host::Claude, None, NOON);
+        let woken = Goal { resume_at_ms: None, woken_at_ms: Some(NOON), ..goal };
+        let after = after_failure(&woken, "server_error", "API Error: 529", NOON + 7).goal;
+        assert_eq!((after.wake_at_ms, after.woken_at_ms), (Some(NOON + 7 + retry_delay(1)), None));
     }
 }

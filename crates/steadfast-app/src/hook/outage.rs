@@ -6,24 +6,34 @@ use std::time::Duration;
 use super::Call;
 use steadfast_model::goal::GoalStatus;
 use steadfast_model::hook::{HookEvent, HookReply};
-use steadfast_store::{Outage, Store};
+use steadfast_store::{Outage, Store, StoreError};
+use steadfast_system::disk::DiskFault;
 use steadfast_system::log;
 
-/// How long a hook waits for other processes that write to the store. Clients end the shortest of these hooks after 3
-/// seconds, those that only remember after 10, and the others after 30 or more.
+/// The longest [`patience`].
+pub(super) const LONGEST: Duration = Duration::from_secs(20);
+
+/// How long a hook waits for other processes that write to the store: what is decided as long as the client's own limit
+/// allows, what is only remembered a second. Codex ends `Interrupt` and `SessionEnd` after 3 seconds.
 pub(super) fn patience(event: &HookEvent) -> Duration {
-    Duration::from_secs(match event {
-        HookEvent::Seen | HookEvent::ToolAsked { .. } | HookEvent::Interrupt | HookEvent::SessionEnd { .. } => 2,
-        _ => 5,
-    })
+    match event {
+        HookEvent::Seen => Duration::from_secs(1),
+        // Reads only, unless a cap was reached; the user's tool waits for it.
+        HookEvent::ToolAsked { .. } | HookEvent::Interrupt | HookEvent::SessionEnd { .. } => Duration::from_secs(2),
+        HookEvent::OwnToolDone(_) | HookEvent::PermissionAsked => Duration::from_secs(6),
+        _ => LONGEST,
+    }
 }
 
 /// The reply of a hook that could not use the store. It does not wait a second time, so it changes nothing.
-pub(super) fn reply(call: &Call<'_>, outage: Outage) -> HookReply {
+pub(super) fn reply(call: &Call<'_>, outage: Outage, error: &StoreError) -> HookReply {
     let store = &call.paths.store;
     let (what, until) = match outage {
         Outage::Busy => ("the store is busy".to_owned(), "it is free"),
-        Outage::Full => (format!("disk full: {}", store.display()), "there is room"),
+        Outage::Full => {
+            let fault = error.disk_fault().unwrap_or(DiskFault::Full);
+            (format!("{fault}: {}", store.display()), "there is room")
+        }
     };
     log::line(&call.paths.log_file(), &format!("{} {}: {what}", call.input.event_name, call.session_id()));
     // Every call of a tool would repeat the message.
@@ -37,4 +47,47 @@ pub(super) fn reply(call: &Call<'_>, outage: Outage) -> HookReply {
     // Where no waker waits, `steadfast watch` finds the turn that could not be recorded.
     let wake_at_ms = is_active.then_some(call.now);
     HookReply { message: Some(format!("steadfast: {what}{then}")), wake_at_ms, ..HookReply::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use serde_json::Value;
+    use steadfast_hosts::adapter;
+    use steadfast_model::host::Host;
+
+    use super::*;
+
+    fn json(path: &str) -> Value {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+        serde_json::from_slice(&fs_err::read(path).unwrap()).unwrap()
+    }
+
+    /// Also if the wait is followed by the hook's own work.
+    #[test]
+    fn every_hook_gives_up_before_its_client_ends_it() {
+        let hooks = json("plugin/hooks/hooks.json");
+        let limits: BTreeMap<&String, Duration> = hooks["hooks"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(event, groups)| (event, Duration::from_secs(groups[0]["hooks"][0]["timeout"].as_u64().unwrap())))
+            .collect();
+        let mut checked = 0;
+        for (event, limit) in limits {
+            let samples = json(&format!("crates/steadfast-hosts/samples/claude/hooks/{event}.json"));
+            for sample in samples.as_array().unwrap() {
+                let read = (adapter(Host::Claude).read_hook)(sample["stdin"].to_string().as_bytes()).unwrap();
+                let Some(input) = read else { continue };
+                assert!(patience(&input.event) * 3 / 2 <= limit, "{event}: {:?}", input.event);
+                checked += 1;
+            }
+        }
+        assert!(checked > 30, "{checked}");
+        for event in [HookEvent::Interrupt, HookEvent::SessionEnd { reason: String::new() }] {
+            assert!(patience(&event) < Duration::from_secs(3), "{event:?}");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HookError, handle_call};
+use super::{HookError, handle_call, outage};
 use crate::caller;
 use crate::wake::{self, Woken};
 use steadfast_hosts::adapter;
@@ -18,8 +18,9 @@ use steadfast_system::log;
 use steadfast_system::paths::Paths;
 use steadfast_system::process::ProcessId;
 
-/// How long the hook that records the start of a session or the end of a turn may take. After that it has failed, and the waker takes over.
-const DECISION_WAIT: Duration = Duration::from_secs(15);
+/// How long the hook that records the start of a session or the end of a turn may take: its wait for the store, and its
+/// work. After that it has failed, and the waker takes over.
+const DECISION_WAIT: Duration = Duration::from_secs(outage::LONGEST.as_secs() + 5);
 /// What happens right after the start is seen at once.
 const BUSY_TIME: Duration = Duration::from_secs(5);
 const SHORT_STEP: Duration = Duration::from_millis(50);
@@ -46,7 +47,8 @@ pub fn rewake(
         own: ProcessId::own(),
         client,
         started: Instant::now(),
-        started_at: clock::now(),
+        started_at_wall: clock::wall(),
+        started_at: None,
         is_registered: false,
         is_logged: false,
     };
@@ -62,7 +64,9 @@ struct Waker<'a> {
     own: ProcessId,
     client: Option<ProcessId>,
     started: Instant,
-    started_at: Millis,
+    started_at_wall: Millis,
+    /// The same in the store's time, once that is known.
+    started_at: Option<Millis>,
     is_registered: bool,
     is_logged: bool,
 }
@@ -96,7 +100,7 @@ impl Waker<'_> {
                     Ok(Look::Again(at)) => due = at,
                     Ok(Look::Undecided) => {
                         // Ignore a refusal here; the next look reports it.
-                        let _ = handle_call(self.input, self.paths, self.client, clock::now());
+                        let _ = handle_call(self.input, self.paths, self.client, clock::wall());
                         seen = None;
                     }
                     // Busy or full: it is tried again, for as long as the client runs.
@@ -119,6 +123,7 @@ impl Waker<'_> {
         let Some(mut store) = Store::open_if_there(&self.paths.store)? else {
             return Ok(Look::Done);
         };
+        let started_at = *self.started_at.get_or_insert_with(|| clock::from_wall(self.started_at_wall));
         let id = &self.input.session_id;
         let Some(session) = store.read().session(id)? else {
             return Ok(Look::Done);
@@ -137,7 +142,7 @@ impl Waker<'_> {
             return Ok(Look::Done);
         }
         if let Some(since) = session.activity.turn_since_ms {
-            let is_ending = self.ends_turn() && since <= self.started_at;
+            let is_ending = self.ends_turn() && since <= started_at;
             return Ok(if is_ending { self.not_recorded_yet() } else { Look::Done });
         }
         if !self.is_registered {

@@ -54,15 +54,17 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
     store.write(|db| db.hide_evaluator(call.session_id(), &file))?;
     let shown = text::headline(&file.to_string_lossy(), 200);
     let note = format!("◎ {shown} takes the name of the goal-evaluator: its verdicts do not count in this session.");
-    let message = reply.message.map_or_else(|| note.clone(), |message| format!("{note}\n{message}"));
-    Ok(HookReply { message: Some(message), ..reply })
+    Ok(reply.with_line_before(note))
 }
 
 fn begun(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
     let mut session = session_record(call);
     let source = if is_unannounced_fork(call, store, source)? { StartSource::Fork } else { source };
     match source {
-        StartSource::Startup => begin(call, store, &session),
+        StartSource::Startup => {
+            store.write(|db| db.put_session(&session))?;
+            Ok(HookReply::default())
+        }
         StartSource::Resume => restore::resumed(call, store, &session),
         StartSource::Compact => restore::compacted(call, store, &session),
         StartSource::Clear => {
@@ -120,17 +122,6 @@ fn left_for(session: &Session, mut left: Vec<Session>, mut open: Vec<Session>) -
         left = open;
     }
     left.pop().filter(|_| left.is_empty())
-}
-
-/// A new session: deletes the memory of old ones. The search for them is slow, so it happens before the transaction.
-fn begin(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
-    let days = call.paths.config.memory.retention_days;
-    let old = store.read().old_sessions(call.now, days)?;
-    store.write(|db| {
-        db.put_session(session)?;
-        db.forget_old(&old, call.now, days)
-    })?;
-    Ok(HookReply::default())
 }
 
 pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<HookReply, HookError> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use steadfast_model::clock::Millis;
+use steadfast_model::clock::steady::Tick;
 use steadfast_system::process::ProcessIdentity;
 
 use super::token::AttemptToken;
@@ -54,6 +55,9 @@ pub struct AttemptSpec {
     /// The most bytes to keep of each of its outputs; 0 for all.
     #[serde(default)]
     pub output_bytes: u64,
+    /// The engine's time; the supervisor has no store.
+    #[serde(default)]
+    pub clock: Option<Tick>,
 }
 
 /// How the agent ended.

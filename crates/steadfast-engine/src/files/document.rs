@@ -53,7 +53,7 @@ impl Lock {
 
     /// Records that the registry was missing or broken, see [`registry_epoch`].
     pub(super) fn begin_registry_epoch(&self) -> Result<(), FilesError> {
-        let now = Duration::from_millis(u64::try_from(clock::now()).unwrap_or(0));
+        let now = Duration::from_millis(u64::try_from(clock::wall()).unwrap_or(0));
         Ok(self.file.set_modified(SystemTime::UNIX_EPOCH + now)?)
     }
 }

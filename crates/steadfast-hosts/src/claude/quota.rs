@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::quota::{Quota, Window};
 
 /// `{"rate_limits": {"five_hour": {"used_percentage": 83.5, "resets_at": 1794765638}, "seven_day": …}}`; absent
@@ -11,7 +11,7 @@ pub(super) fn of_statusline(input: &Value, now: Millis) -> Vec<Quota> {
     let limits = &input["rate_limits"];
     let windows = [(&limits["five_hour"], Window::FiveHour), (&limits["seven_day"], Window::Weekly)];
     let one = |(quota, window): (&Value, Window)| {
-        let resets_at = quota["resets_at"].as_i64().and_then(|seconds| seconds.checked_mul(1_000));
+        let resets_at = quota["resets_at"].as_i64().and_then(clock::from_epoch);
         Quota::read(window, quota["used_percentage"].as_f64()?, resets_at, now)
     };
     windows.into_iter().filter_map(one).collect()

@@ -169,7 +169,7 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     }
     match tokens(&usage) {
         Ok(tokens) => {
-            let at_ms = wire.timestamp.and_then(clock::parse_rfc3339).unwrap_or_default();
+            let at_ms = wire.timestamp.and_then(clock::parse_wall_rfc3339).unwrap_or_default();
             let word = |name: &str| (!usage[name].is_null()).then(|| usage[name].as_str().unwrap_or("not a word"));
             let tier = tier(word("speed"), word("service_tier"));
             let tool = wire.skill.or(wire.mcp_server).unwrap_or_default();
@@ -237,7 +237,7 @@ fn other_line(line: &[u8], reading: &mut Reading) {
             let blocks = line["message"]["content"].as_array();
             let mut texts = blocks.into_iter().flatten().filter_map(|block| block["text"].as_str());
             if texts.any(|text| text.starts_with("[Request interrupted by user")) {
-                reading.interrupted_at = line["timestamp"].as_str().and_then(clock::parse_rfc3339);
+                reading.interrupted_at = line["timestamp"].as_str().and_then(clock::parse_wall_rfc3339);
             }
         }
         (Some("attachment"), _) => {

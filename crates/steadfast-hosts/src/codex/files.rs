@@ -74,7 +74,7 @@ pub(crate) fn session_files(roots: &[PathBuf], session: &SessionSpan<'_>) -> Vec
         let _ = tree::walk(&folder, tree::DEEPEST, &mut owner, &mut files);
         for file in files {
             let named = file.session_id == thread || session.subagents.contains(&file.session_id);
-            let is_recent = file.modified / 1_000_000 >= session.started_at_ms;
+            let is_recent = clock::from_wall(file.modified / 1_000_000) >= session.started_at_ms;
             if named || (is_recent && rollout::root_session(&file.path).as_deref() == Some(thread)) {
                 found.push(file.path);
             }

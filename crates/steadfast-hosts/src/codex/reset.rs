@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_system::bounded;
 
 /// The refusal is among the last lines of a thread that it ended.
@@ -29,7 +29,7 @@ fn limits(line: &[u8]) -> Option<Value> {
 fn reset(limits: &Value) -> Option<Millis> {
     let windows = [&limits["primary"], &limits["secondary"]].into_iter();
     let used_up = windows.filter(|window| window["used_percent"].as_f64().is_some_and(|used| used >= USED_UP_PERCENT));
-    used_up.filter_map(|window| window["resets_at"].as_i64()?.checked_mul(1000)).max()
+    used_up.filter_map(|window| clock::from_epoch(window["resets_at"].as_i64()?)).max()
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Readin
             return;
         }
         if thread.is_inheriting() {
-            let at = std::str::from_utf8(head.timestamp).ok().and_then(clock::parse_rfc3339);
+            let at = std::str::from_utf8(head.timestamp).ok().and_then(clock::parse_wall_rfc3339);
             thread.reach(head.ordinal, at);
         }
         if !matters(&head, line, thread) {
@@ -180,7 +180,7 @@ impl<'a> RolloutLine<'a> {
             inner: text(payload, "type").unwrap_or_default(),
             payload,
             whole: line,
-            at_ms: text(line, "timestamp").and_then(clock::parse_rfc3339),
+            at_ms: text(line, "timestamp").and_then(clock::parse_wall_rfc3339),
             offset,
         }
     }

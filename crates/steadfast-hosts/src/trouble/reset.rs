@@ -34,8 +34,8 @@ fn epoch(lower: &str) -> Option<Millis> {
         let digits = digits_after(lower.get(at..)?);
         let number: i64 = digits.parse().ok()?;
         match digits.len() {
-            10 => Some(number * 1000),
-            13 => Some(number),
+            10 => clock::from_epoch(number),
+            13 => Some(clock::from_wall(number)),
             _ => None,
         }
     };
@@ -121,7 +121,7 @@ fn moment(words: &[&str], message: &str, now: Millis) -> Option<Millis> {
         .find_map(|word| word.strip_prefix('('))
         .and_then(|name| zone_named(name.trim_end_matches([')', '.', ',']), message))
         .unwrap_or_else(TimeZone::system);
-    let here = Timestamp::from_millisecond(now).ok()?.to_zoned(zone);
+    let here = Timestamp::from_millisecond(clock::to_wall(now)).ok()?.to_zoned(zone);
     let weekday = weekday(&mut words, &here);
     let date = date(&mut words, &here).or(weekday);
     words.retain(|word| word != "at");
@@ -142,7 +142,7 @@ fn moment(words: &[&str], message: &str, now: Millis) -> Option<Millis> {
 }
 
 fn at(date: Date, time: Time, here: &Zoned) -> Option<Millis> {
-    Some(date.to_datetime(time).to_zoned(here.time_zone().clone()).ok()?.timestamp().as_millisecond())
+    Some(clock::from_zoned(&date.to_datetime(time).to_zoned(here.time_zone().clone()).ok()?))
 }
 
 /// Takes "Nov 16th, 2026" or "Nov 16" off the front of the words; without a year, the next such day.

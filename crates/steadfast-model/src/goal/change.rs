@@ -264,6 +264,13 @@ pub fn session_resumed(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Ch
     Some(Change::new(after, EventKind::SessionResumed, json!({"away_since_ms": last_seen}), Span::Open))
 }
 
+/// The machine slept for a while, as known only now: no turn ran in that time.
+pub fn slept(goal: &Goal, slept_ms: Millis, now: Millis) -> Change {
+    let mut after = goal.changed(now);
+    after.resume_at_ms = goal.resume_at_ms.map(|since| since.saturating_add(slept_ms).min(now));
+    Change::new(after, EventKind::ClockAdjusted, json!({"slept_ms": slept_ms}), Span::Keep)
+}
+
 /// The user stopped a turn at this moment. The next prompt continues the goal.
 pub fn interrupt(goal: &Goal, at: Millis, now: Millis) -> Change {
     let mut stopped = goal.clone();

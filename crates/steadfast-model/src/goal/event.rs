@@ -11,6 +11,7 @@ pub enum EventKind {
     BudgetLimitReported,
     BudgetLimited,
     CapReached,
+    ClockAdjusted,
     ContinuationInjected,
     EvaluatorVerdict,
     FinalTurnAccounted,
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     /// The kinds that the guide documents; stored logs contain them.
-    const DOCUMENTED: [&str; 40] = [
+    const DOCUMENTED: [&str; 41] = [
         "goal_created",
         "goal_replaced",
         "goal_paused",
@@ -115,6 +116,7 @@ mod tests {
         "session_resumed",
         "session_ended",
         "privileged_verb_refused",
+        "clock_adjusted",
     ];
     /// Kinds of goals that a run pursues.
     const OF_RUNS: [&str; 2] = ["run_iteration", "budget_limited"];

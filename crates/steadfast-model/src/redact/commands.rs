@@ -16,6 +16,10 @@ enum Takes {
     All,
     /// What follows this text: `user:password`.
     Behind(&'static str),
+    /// What stands between these: `user/password@service`.
+    Between(&'static str, &'static str),
+    /// What follows a file and a user, after a flag with `b`.
+    ThirdOperand,
     /// The value of `name=value`.
     Entry,
     Cookies,
@@ -25,7 +29,7 @@ enum Takes {
     Written,
 }
 
-use Takes::{All, Behind, Cookies, Entry, NameAndValue, Written};
+use Takes::{All, Behind, Between, Cookies, Entry, NameAndValue, ThirdOperand, Written};
 
 const MYSQL: &str = "mysql mysqldump mysqladmin mysqlimport mysqlsh mariadb mariadb-dump mariadb-admin mariadb-import";
 const LDAP: &str = "ldapsearch ldapmodify ldapadd ldapdelete ldappasswd ldapwhoami ldapcompare";
@@ -35,7 +39,7 @@ const CONTAINERS: &str = "docker podman nerdctl buildah skopeo helm oc az kubect
 ///
 /// `-p`: the next word. `-p*`: also glued. `-p+`: only glued. `-*p`: also as the last of several letters. `--name`: the
 /// next word or behind `=`. Empty: the words themselves.
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 27] = [
     ("curl", "", "-u* -*u -*U --user --proxy-user", Behind(":")),
     ("curl", "", "-b* -*b", Cookies),
     ("http https xh xhs", "", "-*a", Behind(":")),
@@ -57,6 +61,12 @@ const RULES: [Rule; 21] = [
     ("vault bao", "kv put|kv patch|vault write|bao write", "", Entry),
     ("npm pnpm yarn pip aws", "config set|configure set|npm set", "", NameAndValue),
     ("echo printf", "", "", Written),
+    ("keytool jarsigner", "", "-storepass -keypass -srcstorepass -deststorepass -destkeypass -new", All),
+    ("bcp isql tsql", "", "-P*", All),
+    ("sqlplus expdp impdp", "", "", Between("/", "@")),
+    ("xfreerdp wlfreerdp mstsc", "", "/p:+", All),
+    ("chpasswd", "", "", Behind(":")),
+    ("htpasswd", "", "", ThirdOperand),
 ];
 
 /// Words that, in this order, make a program read a secret from its input; alternatives separated by `|`.
@@ -144,6 +154,7 @@ impl<'t> CommandWords<'t> {
             _ if !applies => None,
             Written => self.written(),
             NameAndValue => self.name_and_value(at),
+            ThirdOperand => self.third_operand(program, at).then(|| self.part(at, 0, All)).flatten(),
             _ if flags.is_empty() => self.part(at, 0, takes),
             _ => {
                 let glued = flags.split(' ').find_map(|flag| flag_end(flag, self.word(at)))?;
@@ -170,6 +181,7 @@ impl<'t> CommandWords<'t> {
         let inner = without_quotes(argument);
         let secret = match takes {
             Behind(between) => without_quotes(inner.split_once(between)?.1),
+            Between(open, close) => inner.split_once(open)?.1.split_once(close)?.0,
             Entry => {
                 let (name, value) = inner.split_once('=').filter(|(name, _)| !name.starts_with('-'))?;
                 let plain = has(PLAIN_NAMES, name.rsplit(['_', '-', '.']).next()?) || value.starts_with('@');
@@ -187,6 +199,15 @@ impl<'t> CommandWords<'t> {
             || is_reference(secret);
         let start = self.words.get(at)?.start + secret.as_ptr().addr() - self.word(at).as_ptr().addr();
         (!secret.is_empty() && !plain).then_some(start..start + secret.len())
+    }
+
+    fn third_operand(&self, program: usize, at: usize) -> bool {
+        let mut flags = (program + 1..at).map(|at| self.word(at)).filter(|word| word.starts_with('-'));
+        let mut operands = (program + 1..=at).map(|at| self.word(at)).filter(|word| !word.starts_with('-'));
+        flags.any(|flag| flag.contains('b'))
+            && operands.next().is_some_and(|file| file.contains(['.', '/']))
+            && operands.count() == 2
+            && !self.word(at).starts_with('-')
     }
 
     fn name_and_value(&self, from: usize) -> Option<Range<usize>> {

@@ -9,6 +9,10 @@ use super::{after, before, is_run, window};
 
 /// How far the `@` of a URL is searched.
 const URL_MAX: usize = 1_024;
+/// Schemes with several parts.
+const SIGNED: &str = "Digest OAuth Hawk Signature AWS4-HMAC-SHA256 NTLM Negotiate";
+/// Before `token`, where a parser speaks.
+const PARSERS: &str = "unexpected expected next current last previous invalid unknown first each every";
 const COOKIE_NAME_MAX: usize = 128;
 /// User names in URLs that are not tokens.
 const URL_USERS: &str = "git user username root admin anonymous hg svn oauth2 x-access-token www me";
@@ -24,6 +28,11 @@ pub(super) fn header(text: &str, at: usize, end: usize) -> Option<Range<usize>> 
     let first_word = |text: &'_ str| text.find(|c: char| c.is_whitespace() || closes(c)).unwrap_or(text.len());
     let past_blanks = |text: &'_ str| text.len() - text.trim_start_matches([' ', '\t']).len();
     let scheme = window(body, 0, first_word(body));
+    if has(SIGNED, scheme) && !value.quoted {
+        let line = window(body, 0, URL_MAX).split('\n').next()?.trim_end();
+        let from = value.range.start + scheme.len() + 1;
+        return (line.len() > scheme.len() + 1).then(|| from..value.range.start + line.len());
+    }
     let gap = scheme.len() + past_blanks(after(body, scheme.len()));
     let has_scheme = first_word(after(body, gap)) > 0 && scheme.bytes().all(|byte| byte.is_ascii_alphabetic());
     let credentials = after(body, if has_scheme { gap } else { 0 });
@@ -137,4 +146,46 @@ pub(super) fn netrc(text: &str, at: usize, name: &str, end: usize) -> Option<Ran
     let value = value_at(text, text.len() - value.len())?;
     let word = text.get(value.range.clone())?;
     (!is_reference(word) && !is_ordinary(word)).then_some(value.range)
+}
+
+/// `unexpected token: …`
+pub(super) fn is_syntax(text: &str, at: usize) -> bool {
+    let word = before(text, at, 16).strip_suffix(' ').and_then(|words| words.rsplit([' ', '\n', '\t', '`']).next());
+    word.is_some_and(|word| has(PARSERS, word))
+}
+
+const APART_MAX: usize = 300;
+
+/// `password "…"`, `with password hunter2`: only a blank between a name and its value.
+pub(super) fn apart(text: &str, at: usize, end: usize, grade: Grade) -> Option<Range<usize>> {
+    let rest = after(text, end).strip_prefix(' ')?.trim_start_matches(' ');
+    if !matches!(grade, Grade::Strong | Grade::Token) || before(text, at, 1).starts_with(['"', '\'', '`', '-', '<']) {
+        return None;
+    }
+    // `Password for bob: …`
+    if let Some(behind) = rest.strip_prefix("for ") {
+        let (who, behind) = window(behind, 0, 64).split_once(": ")?;
+        let start = text.len() - after(rest, 4 + who.len() + 2).len();
+        let word = behind.split_whitespace().next()?;
+        let plain = who.contains(char::is_whitespace) || is_ordinary(word) || is_reference(word) || !looks_random(word);
+        return (!plain).then(|| start..start + word.len());
+    }
+    // `password 7 …`: the kind of a stored password.
+    let kind = rest.strip_prefix(|c: char| c.is_ascii_digit()).and_then(|rest| rest.strip_prefix(' '));
+    let rest = kind.unwrap_or(rest);
+    let near = text.get(..text.floor_char_boundary(end + APART_MAX))?;
+    let value = value_at(near, text.len() - rest.len())?;
+    let word = near.get(value.range.clone())?;
+    if is_reference(word) || is_ordinary(word) || word.contains(char::is_whitespace) || is_code(word, "") {
+        return None;
+    }
+    let has = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
+    let both = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+    let secret = if value.quoted {
+        grade == Grade::Strong && word.len() >= 4 && !word.contains(['/', '{'])
+    } else {
+        let least = if grade == Grade::Strong { 7 } else { 20 };
+        both && word.len() >= least && !word.contains(['/', '(', '[', '{', '=', ':', '<', '_'])
+    };
+    secret.then_some(value.range)
 }

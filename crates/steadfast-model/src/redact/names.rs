@@ -15,6 +15,10 @@ pub(super) enum Grade {
     Weak,
     /// A secret only in the query of a URL.
     Query,
+    /// A key of something unknown: the value must look like a key.
+    Key,
+    /// A number of some digits.
+    Pin,
     /// `Authorization`: a scheme, then the secret.
     Header,
     /// `Cookie`: pairs of names and secrets.
@@ -25,20 +29,27 @@ pub(super) enum Grade {
 const NAME_MAX: usize = 100;
 
 const STRONG: &str = "password passwords passwd passphrase passcode secret secrets credential credentials creds apikey pw \
-    passe passwort kennwort wachtwoord senha contrasena";
+    psk mnemonic passe passwort kennwort wachtwoord senha contrasena";
 /// Also with something before them in the same word: `PGPASSWORD`.
 const STRONG_ENDINGS: [&str; 6] = ["password", "passwd", "passphrase", "passwort", "secret", "apikey"];
 /// A key of these is a secret: `API_KEY`, `sshkey`.
 const KEYS: &str = "api access private secret signing encryption session master auth ssh service account storage deploy \
-    consumer webhook shared rsa app";
+    consumer webhook shared rsa app client hmac preshared jwt token cookie crypto cipher license admin";
+/// A key of these finds something and hides nothing.
+const PLAIN_KEYS: &str = "public pub publishable primary foreign partition sort cache row hash range index unique natural \
+    composite candidate object map dict group order lookup routing message event translation i18n registry hot short \
+    lock idempotency dedup site host known";
+/// Cookies that are a session.
+const SESSIONS: &str = "sessid phpsessid jsessionid sessionid aspsessionid";
+const SEEDS: &str = "mfa totp otp wallet 2fa";
 /// A `pat` of these is an access token, not a pattern.
 const PATS: &str = "github gitlab gh azure devops access";
 /// Words that may follow: `password_new`, `SECRET_KEY_BASE`.
 const QUALIFIERS: &str = "value base old new prod production dev test staging live b64 base64 raw plain hash default \
-    current string text data confirmation confirm again repeat main id";
-const LETTERS: [[u8; 3]; 17] = [
+    current string text data confirmation confirm again repeat main";
+const LETTERS: [[u8; 3]; 24] = [
     *b"pas", *b"pwd", *b"sec", *b"tok", *b"cre", *b"aut", *b"key", *b"sig", *b"jwt", *b"cod", *b"sas", *b"coo",
-    *b"ken", *b"wac", *b"sen", *b"con", *b"pat",
+    *b"ken", *b"wac", *b"sen", *b"con", *b"pat", *b"psk", *b"pin", *b"sal", *b"mne", *b"ses", *b"log", *b"see",
 ];
 
 /// Names of passwords with letters outside ASCII.
@@ -46,7 +57,7 @@ const FOREIGN: &str = "密码|密碼|口令|パスワード|パスフレーズ|�
     contraseña|contrasen\u{303}a|hasło|lösenord";
 
 pub(super) fn grade(name: &str) -> Option<Grade> {
-    if !(2..=NAME_MAX).contains(&name.len()) || matches!(name, "PWD" | "OLDPWD") || !may_announce(name) {
+    if !(2..=NAME_MAX).contains(&name.len()) || name == "OLDPWD" || !may_announce(name) {
         return None;
     }
     let full = snake_case(name);
@@ -61,7 +72,7 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
     let (head, word) = kept.rsplit_once('_')?;
     let previous = head.rsplit('_').next().unwrap_or_default();
     Some(match word {
-        "token" if full.ends_with("_id") => return None,
+        "id" if full.ends_with("_access_key_id") || full.ends_with("_private_key_id") => Grade::Strong,
         "jwt" if full == "_jwt" => Grade::Query,
         "token" | "jwt" => Grade::Token,
         "authorization" => Grade::Header,
@@ -69,7 +80,14 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
         "cookie" | "cookies" if !qualified => Grade::Cookie,
         "key" if has(KEYS, previous) => Grade::Strong,
         "auth" | "pass" | "pwd" if !qualified => Grade::Weak,
+        "key" if !previous.is_empty() && !has(PLAIN_KEYS, previous) => Grade::Key,
         "sig" | "signature" | "key" | "code" | "sas" if !qualified => Grade::Query,
+        "salt" if !previous.is_empty() => Grade::Key,
+        "login" if previous == "sonar" => Grade::Key,
+        "session" if name.starts_with('_') => Grade::Key,
+        "pin" if !qualified => Grade::Pin,
+        "seed" if has(SEEDS, previous) => Grade::Strong,
+        word if has(SESSIONS, word) => Grade::Key,
         word if word.ends_with("token") => Grade::Token,
         word if has(STRONG, word) || STRONG_ENDINGS.iter().any(|end| word.ends_with(end)) => Grade::Strong,
         word if word.strip_suffix("key").is_some_and(|kind| has(KEYS, kind)) => Grade::Strong,
@@ -79,9 +97,14 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
 
 /// `API key: …`: a name that is written as two words.
 pub(super) fn spaced(text: &str, at: usize, name: &str) -> Option<Grade> {
-    let words = before(text, at, 24).strip_suffix(' ').filter(|_| name.eq_ignore_ascii_case("key"))?;
-    let word = words.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
-    has(KEYS, word).then_some(Grade::Strong)
+    let kinds = match name {
+        "key" | "Key" | "KEY" => KEYS,
+        "seed" | "Seed" => SEEDS,
+        "code" | "codes" => "recovery backup",
+        _ => return None,
+    };
+    let word = before(text, at, 24).strip_suffix(' ')?.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    has(kinds, word).then_some(Grade::Strong)
 }
 
 /// The end of the name whose first letter outside ASCII is at `at`.

@@ -2,126 +2,169 @@
 
 use std::ops::Range;
 
+use super::families::{Chars, FAMILIES, Size};
+use super::words::{is_hex, is_random};
 use super::{after, before, window};
 
-/// One of some prefixes, then at least so many characters of a set.
-type Shape = (&'static [&'static str], Chars, usize);
+/// One bit per family.
+type Set = [u64; FAMILIES.len().div_ceil(64)];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Chars {
-    Alphanumeric,
-    /// Capitals and digits up to the end of the word.
-    Uppercase,
-    Url,
-    Dotted,
-    Base64,
-    /// Exactly `least` lower-case hexadecimal digits up to the end of the word.
-    Hex,
-    /// The prefix is an address and stays.
-    Path,
-}
+/// Which families have a prefix that begins with a byte, and with which second byte (its lowest six bits): nearly all
+/// words are ruled out without looking at the table.
+static STARTS: ([Set; 128], [u64; 128]) = {
+    let (mut families, mut seconds) = ([[0; FAMILIES.len().div_ceil(64)]; 128], [0; 128]);
+    let mut family = 0;
+    while family < FAMILIES.len() {
+        let prefixes = FAMILIES[family].0.as_bytes();
+        let mut at = 0;
+        while at < prefixes.len() {
+            if at == 0 || prefixes[at - 1] == b' ' {
+                let first = prefixes[at] as usize;
+                families[first][family / 64] |= 1 << (family % 64);
+                seconds[first] |= 1 << (prefixes[at + 1] & 63);
+            }
+            at += 1;
+        }
+        family += 1;
+    }
+    (families, seconds)
+};
 
-use Chars::{Alphanumeric, Base64, Dotted, Hex, Path, Uppercase, Url};
+/// In a shorter run a key begins only at its start.
+const RUN_MIN: usize = 8;
 
-const SHAPES: [Shape; 13] = [
-    (&["gho_", "ghp_", "ghr_", "ghs_", "ghu_"], Alphanumeric, 8),
-    (&["rk_live_", "rk_test_", "sk_live_", "sk_test_"], Alphanumeric, 8),
-    (&["hf_", "lin_api_", "npm_"], Alphanumeric, 16),
-    (&["AKIA", "AGE-SECRET-KEY-"], Uppercase, 12),
-    (&["github_pat_", "glpat-", "sk-ant-", "sk-proj-"], Url, 8),
-    (&["AIza", "dckr_pat_", "glptt-", "hvb.", "hvs."], Url, 16),
-    (&["eyJ"], Dotted, 13),
-    (&["dp.pt.", "dp.st.", "ya29."], Dotted, 16),
-    (&["SK", "dapi"], Hex, 32),
-    (&["whsec_"], Base64, 16),
-    (&["hooks.slack.com/services/", "hooks.slack.com/triggers/", "hooks.slack.com/workflows/"], Path, 1),
-    (&["discord.com/api/webhooks/", "discord.com/api/v10/webhooks/"], Path, 1),
-    (&["discordapp.com/api/webhooks/", "discordapp.com/api/v10/webhooks/"], Path, 1),
-];
+const PUBLIC_MAX: usize = 8_192;
 
-/// Words begin like these too; a key has a digit or at least 45 characters.
-const WITH_DIGIT: [Shape; 5] = [
-    (&["dop_v1_", "gsk_", "shpat_", "xai-"], Alphanumeric, 16),
-    (&["ASIA"], Uppercase, 12),
-    (&["sk-", "xapp-", "xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxp-", "xoxr-", "xoxs-"], Url, 8),
-    (&["gldt-", "pypi-"], Url, 16),
-    (&["SG."], Dotted, 33),
-];
-
-/// No run that holds a shape is shorter.
-const RUN_MIN: usize = "discord.com".len();
+/// Keys of an exact length are shorter.
+const EXACT_MAX: usize = 64;
 
 /// The first key in a run, at its start or behind a character that is not alphanumeric.
 pub(super) fn key(text: &str, from: usize, to: usize) -> Option<Range<usize>> {
-    if to - from < RUN_MIN {
-        return None;
-    }
     let bytes = text.as_bytes();
-    let begins = |at: &usize| at.checked_sub(1).and_then(|at| bytes.get(at)).is_none_or(|b| !b.is_ascii_alphanumeric());
-    (from..to).filter(begins).find_map(|at| {
-        let plain = SHAPES.iter().find_map(|shape| secret(shape, text, at));
-        let has_digit = |key: &Range<usize>| {
-            key.len() >= 45 || text.get(key.clone()).is_some_and(|key| key.contains(|c: char| c.is_ascii_digit()))
-        };
-        plain.or_else(|| WITH_DIGIT.iter().filter_map(|shape| secret(shape, text, at)).find(has_digit))
-    })
+    let last = if to - from < RUN_MIN { from + 1 } else { to };
+    let mut inside = from.checked_sub(1).and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric);
+    for at in from..last {
+        let first = bytes.get(at).copied().unwrap_or_default();
+        let begins = !inside;
+        inside = first.is_ascii_alphanumeric();
+        let second = bytes.get(at + 1).copied().unwrap_or_default();
+        let seconds = STARTS.1.get(usize::from(first)).copied().unwrap_or_default();
+        if begins && seconds & (1 << (second & 63)) != 0 {
+            if let Some(key) = of_families(text, at, first) {
+                return Some(key);
+            }
+        }
+    }
+    None
 }
 
-fn secret((prefixes, chars, least): &Shape, text: &str, at: usize) -> Option<Range<usize>> {
-    let rest = after(text, at);
-    let prefix = prefixes.iter().find(|prefix| rest.starts_with(**prefix))?;
-    let body = after(rest, prefix.len());
-    let mut length = body.bytes().take_while(|byte| chars.contain(*byte)).count();
-    if matches!(chars, Dotted | Path) {
-        // These end a sentence.
-        length = body.get(..length)?.trim_end_matches(['.', '/']).len();
+fn of_families(text: &str, at: usize, first: u8) -> Option<Range<usize>> {
+    // `data:…;base64,…`
+    if before(text, at, 7) == "base64," {
+        return None;
     }
-    let word_ends = body.as_bytes().get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-    let complete = match chars {
-        Uppercase => word_ends,
-        Hex => word_ends && length == *least,
-        _ => true,
+    for (word, bits) in STARTS.0.get(usize::from(first))?.iter().enumerate() {
+        let mut bits = *bits;
+        while bits != 0 {
+            let family = FAMILIES.get(word * 64 + bits.trailing_zeros() as usize)?;
+            if let Some(key) = secret(family, text, at) {
+                return Some(key);
+            }
+            bits &= bits - 1;
+        }
+    }
+    None
+}
+
+fn secret((prefixes, chars, size): &(&str, Chars, Size), text: &str, at: usize) -> Option<Range<usize>> {
+    let rest = after(text, at);
+    let prefix = prefixes.split(' ').filter(|prefix| rest.starts_with(prefix)).max_by_key(|prefix| prefix.len())?;
+    let behind = after(rest, prefix.len());
+    // What is not read to its end here is read again from the next start.
+    let most = match size {
+        Size::Least(_) | Size::Digit(_) => usize::MAX,
+        Size::Exactly(_) | Size::Uuid => EXACT_MAX,
+        Size::Random(_) => super::RUN_MAX,
     };
-    let start = if *chars == Path { at + prefix.len() } else { at };
-    (length >= *least && complete).then(|| start..at + prefix.len() + length)
+    let length = behind.bytes().take(most).take_while(|byte| chars.contain(*byte)).count();
+    // A sentence goes on behind these.
+    let body = behind.get(..length)?.trim_end_matches(['.', '/', ':', '|', '!']);
+    let next = behind.as_bytes().get(body.len());
+    let word_ends = next.is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    let has_digit = || body.bytes().any(|byte| byte.is_ascii_digit());
+    let complete = match size {
+        Size::Least(least) => body.len() >= *least && (word_ends || *chars != Chars::Uppercase),
+        Size::Digit(least) => {
+            body.len() >= *least && (body.len() >= 45 || has_digit()) && (word_ends || *chars != Chars::Uppercase)
+        }
+        Size::Exactly(length) => body.len() == *length && word_ends && has_digit(),
+        Size::Uuid => is_uuid(body),
+        Size::Random(least) => body.len() >= *least && word_ends && is_random(body),
+    };
+    let start = if *chars == Chars::Path { at + prefix.len() } else { at };
+    complete.then(|| start..at + prefix.len() + body.len())
 }
 
 impl Chars {
-    fn contain(self, byte: u8) -> bool {
+    pub(super) fn contain(self, byte: u8) -> bool {
         let others: &[u8] = match self {
-            Uppercase => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-            Hex => return matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
-            Alphanumeric => b"",
-            Url => b"-_",
-            Dotted => b"-_.",
-            Base64 => b"+/=",
-            Path => b"-_./",
+            Self::Uppercase => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Self::Hex => return byte.is_ascii_hexdigit(),
+            Self::Alphanumeric => b"",
+            Self::Url => b"-_",
+            Self::Dotted => b"-_.",
+            Self::Base64 => b"+/=",
+            Self::Any => b"+/=-_.:$%!",
+            Self::Path => b"-_./@",
         };
         byte.is_ascii_alphanumeric() || others.contains(&byte)
     }
+}
+
+pub(super) fn is_uuid(text: &str) -> bool {
+    let mut lengths = [8, 4, 4, 4, 12].into_iter();
+    let fits = |part: &str| lengths.next() == Some(part.len()) && is_hex(part);
+    text.len() == 36 && text.split('-').all(fits)
 }
 
 /// `123456789:…`, the token of a Telegram bot; `at` is the colon.
 pub(super) fn telegram_token(text: &str, at: usize) -> Option<Range<usize>> {
     const LENGTH: usize = 35;
     let digits = before(text, at, 12).bytes().rev().take_while(u8::is_ascii_digit).count();
-    let length = after(text, at + 1).bytes().take(LENGTH + 1).take_while(|byte| Url.contain(*byte)).count();
+    let length = after(text, at + 1).bytes().take(LENGTH + 1).take_while(|byte| Chars::Url.contain(*byte)).count();
     (length == LENGTH && digits >= 6).then_some(at + 1..at + 1 + LENGTH)
 }
 
-/// A PEM private key. Without its end, the rest of the text is hidden; without its beginning, the body before the end.
+/// A private key in text. Without its end, the rest of the text is hidden; without its beginning, the body before the
+/// end.
 pub(super) fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
-    let label = after(text, at).strip_prefix("-----")?;
-    let label_end = window(label, 0, 64).find("-----").filter(|end| window(label, 0, *end).contains("PRIVATE KEY"))?;
-    let end = at + 5 + label_end + 5;
+    let (label, dashes) = label(text, at)?;
+    let label_end = window(label, 0, 64).find("----").filter(|end| window(label, 0, *end).contains("PRIVATE KEY"))?;
+    let end = at + dashes + label_end + dashes;
     if label.starts_with("BEGIN ") {
-        let footer = after(text, end).find("-----END ").map(|footer| end + footer + 9);
-        let footer_end = footer.and_then(|from| after(text, from).find("-----").map(|length| from + length + 5));
-        return Some(at..footer_end.unwrap_or(text.len()));
+        let footer = after(text, end).find("---- END ").or_else(|| after(text, end).find("-----END "));
+        let footer = footer.map(|footer| end + footer + 9);
+        let footer_end = footer.and_then(|from| after(text, from).find("----").map(|length| from + length + dashes));
+        return Some(at..footer_end.map_or(text.len(), |end| end.min(text.len())));
     }
     let body = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/=\r\n\\".contains(byte);
     let length = text.as_bytes().get(..at)?.iter().rev().take_while(body).count();
-    label.starts_with("END ").then_some(at - length..end)
+    label.starts_with("END ").then_some(at - length..end.min(text.len()))
+}
+
+/// What stands behind the dashes before a key or a certificate, and how many there are.
+fn label(text: &str, at: usize) -> Option<(&str, usize)> {
+    let rest = after(text, at);
+    rest.strip_prefix("-----").map(|label| (label, 5)).or_else(|| rest.strip_prefix("---- ").map(|label| (label, 5)))
+}
+
+/// The end of a certificate, a public key or a signature that begins here.
+pub(super) fn public_block(text: &str, at: usize) -> Option<usize> {
+    let (label, dashes) = label(text, at)?;
+    let near = window(label.strip_prefix("BEGIN ")?, 0, PUBLIC_MAX);
+    let named = near.find("----").filter(|end| *end < 64)?;
+    let footer = near.find("----END ").filter(|_| !window(near, 0, named).contains("PRIVATE"))?;
+    Some(at + dashes + "BEGIN ".len() + footer)
 }
 
 /// `<private>…</private>`, which may be nested. Without its end, the rest of the text is hidden.

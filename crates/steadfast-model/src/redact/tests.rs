@@ -337,4 +337,5 @@ fn ordinary_text_is_unchanged() {
 }
 
 mod commands;
+mod corpus;
 mod properties;

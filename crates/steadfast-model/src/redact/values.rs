@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::names::Grade;
-use super::words::{is_certainly_code, is_code, is_ordinary, is_reference, is_sentence, looks_random};
+use super::words::{is_certainly_code, is_code, is_key, is_ordinary, is_path, is_reference, is_sentence, looks_random};
 use super::{MARK, after, before, is_run, window};
 
 /// How far the end of a quotation is searched.
@@ -36,10 +36,14 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
         let rest = after(text, end + 1);
         let length = rest.find(|c: char| c.is_whitespace() || "&#\"'`<>\\)]}".contains(c)).unwrap_or(rest.len());
         let value = rest.get(..length).filter(|value| !value.is_empty() && !is_reference(value))?;
-        return (grade != Grade::Query || looks_random(value)).then_some(end + 1..end + 1 + length);
+        let certain = !matches!(grade, Grade::Query | Grade::Key | Grade::Pin);
+        return (certain || looks_random(value)).then_some(end + 1..end + 1 + length);
     }
     if grade == Grade::Query {
-        return None;
+        // `Signature=…` of a request.
+        let hex =
+            after(text, end).strip_prefix('=').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_hexdigit).count());
+        return (hex == 64).then(|| end + 1..end + 65);
     }
     let outer = before(text, at, 1).chars().next().filter(|quote| matches!(quote, '"' | '\''));
     if outer.is_some_and(|quote| is_only_name(after(text, end), quote)) {
@@ -53,7 +57,19 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
     // `-H 'X-Api-Key: …'`: a header is quoted together with its name.
     let header = || ["-H ", "-H", "--header ", "--header="].iter().any(|flag| before(text, at - 1, 9).ends_with(flag));
     value.quoted |= outer.is_some() && value.joint == Joint::Spaced && header();
-    is_secret(text, grade, &value).then(|| with_blanks(text, &value, outer))
+    let name = text.get(at..end)?;
+    (is_secret(text, grade, &value) && !is_echo(name, text.get(value.range.clone())?, &value))
+        .then(|| with_blanks(text, &value, outer))
+}
+
+/// Words about the name instead of a value: `token = token`, `"Forgot your password?"`, `a.password=b`.
+fn is_echo(name: &str, word: &str, value: &Value) -> bool {
+    let last = name.rsplit(['.', '_', '-']).next().unwrap_or_default();
+    let letter = word.len() == 1 && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let speaks = || ["assword", "oken", "required", "your "].iter().any(|part| word.contains(part));
+    word.eq_ignore_ascii_case(last)
+        || (letter && !value.quoted && (value.joint == Joint::Tight || name.contains('.')))
+        || (value.quoted && word.contains(' ') && speaks())
 }
 
 /// `grep "password=" file`: the quotation ends before any value.
@@ -192,6 +208,21 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
     }
     let rest = after(text, value.range.end);
     let weak = grade == Grade::Weak;
+    // The shell runs what stands between these.
+    let runs =
+        value.quoted && value.joint == Joint::Equals && word.contains(' ') && before(text, value.range.start, 1) == "`";
+    let version = number
+        || word.strip_prefix(['^', '~', 'v']).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    // `arn:…:secret:prod/db`
+    let named = value.joint == Joint::Tight && before(text, value.range.start, 8).starts_with(':');
+    if is_path(word) || runs || named || (version && grade != Grade::Strong && word.len() < 12) {
+        return false;
+    }
+    match grade {
+        Grade::Key => return is_key(word),
+        Grade::Pin => return number && (4..=8).contains(&word.len()) && ends_clause(rest),
+        _ => {}
+    }
     value.quoted
         || match value.joint {
             // Shells, settings and connection strings: a password may look like code here.

@@ -6,13 +6,26 @@ const SHORT_MAX: usize = 256;
 /// Stand for a value in types and settings.
 const ORDINARY: &str = "true false null none nil undefined ok done yes no missing required optional invalid valid expired \
     string str &str number int integer bool boolean empty unset set redacted bytes any unknown object array char text \
-    disabled enabled basic bearer changed failed passed found fixed";
+    disabled enabled basic bearer changed failed passed found fixed same-origin include omit inherit oauth2 [hidden] !vault \
+    text/plain 必須 必填 必填项 任意 필수 erforderlich requis obligatoire";
 /// Follow the name of a flag in a sentence.
 const SENTENCE: &str = "flag flags option options argument parameter or and is to for if in when with from as value was are \
     must should can on";
 /// Begin an expression that reads a secret from elsewhere.
-const SOURCES: [&str; 10] =
-    ["${", "$(", "{{", "process.env", "os.environ", "os.getenv", "import.meta.env", "std::env", "env::var", "secrets."];
+const SOURCES: [&str; 12] = [
+    "${",
+    "$(",
+    "{{",
+    "<%",
+    "$_",
+    "process.env",
+    "os.environ",
+    "os.getenv",
+    "import.meta.env",
+    "std::env",
+    "env::var",
+    "secrets.",
+];
 /// Variables in which programs keep their settings.
 const HOLDERS: &str =
     "self this cls args opts options config cfg conf settings env ctx context req request params props";
@@ -86,4 +99,42 @@ pub(super) fn looks_random(word: &str) -> bool {
     inner_capital
         || word.len() >= 24
         || bytes.iter().any(|byte| byte.is_ascii_digit() || b"+=!@#$%^&*~_".contains(byte))
+}
+
+pub(super) fn is_hex(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Looks as if drawn by lot: capitals, small letters and digits change more often than in any name.
+pub(super) fn is_random(word: &str) -> bool {
+    let (mut counts, mut changes, mut previous) = ([0_usize; 3], 0, 3);
+    for byte in word.bytes() {
+        let class = match byte {
+            b'a'..=b'z' => 0,
+            b'A'..=b'Z' => 1,
+            b'0'..=b'9' => 2,
+            _ => 3,
+        };
+        if let Some(count) = counts.get_mut(class) {
+            *count += 1;
+            changes += usize::from(previous < 3 && previous != class);
+        }
+        previous = class;
+    }
+    let letters: usize = counts.iter().sum();
+    counts.iter().all(|count| *count >= 2) && changes * 100 >= letters * 40 && !is_hex(word)
+}
+
+/// Where something is, not what it is.
+pub(super) fn is_path(word: &str) -> bool {
+    let starts = ["/", "~/", "./", "../", "C:\\"].iter().any(|start| word.starts_with(start));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./\\-:~".contains(&byte);
+    starts && word.len() > 4 && word.bytes().all(plain) && !is_random(word)
+}
+
+/// Letters and digits of some length, as keys have them.
+pub(super) fn is_key(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-.:~!".contains(&byte);
+    let has = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
+    word.len() >= 16 && word.bytes().all(plain) && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }

@@ -22,7 +22,7 @@ pub fn next_after(first: Millis, every: Millis, now: Millis) -> Option<Millis> {
     // A day may have 23 or 25 hours, so that the next time is one of these.
     (passed.saturating_sub(1)..=passed.saturating_add(2)).find_map(|count| {
         let span = Span::new().try_days(count.checked_mul(days)?).ok()?;
-        let at = here.checked_add(span).ok()?.timestamp().as_millisecond();
+        let at = clock::from_zoned(&here.checked_add(span).ok()?);
         (at > now).then_some(at)
     })
 }

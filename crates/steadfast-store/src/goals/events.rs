@@ -35,6 +35,16 @@ pub enum EventFilter<'a> {
     Goal(&'a str),
 }
 
+impl<'a> EventFilter<'a> {
+    fn condition(self) -> (&'static str, &'a str) {
+        match self {
+            Self::All => ("?1 = ''", ""),
+            Self::Session(id) => ("session_id = ?1", id),
+            Self::Goal(id) => ("goal_id = ?1", id),
+        }
+    }
+}
+
 impl Db<'_> {
     pub(super) fn add_event(
         self,
@@ -71,13 +81,26 @@ impl Db<'_> {
 
     /// Events in the order they happened; the newest `most`.
     pub fn events(self, filter: EventFilter<'_>, most: usize) -> Result<Vec<EventRow>, StoreError> {
-        let (condition, key) = match filter {
-            EventFilter::All => ("?1 = ''", ""),
-            EventFilter::Session(id) => ("session_id = ?1", id),
-            EventFilter::Goal(id) => ("goal_id = ?1", id),
-        };
+        let (condition, key) = filter.condition();
         let newest = format!("SELECT * FROM goal_events WHERE {condition} ORDER BY id DESC LIMIT ?2");
         self.all(&format!("SELECT * FROM ({newest}) ORDER BY id"), params![key, limit(most)], read_event)
+    }
+
+    /// Visits all events in the order they happened, one at a time.
+    pub fn each_event<E: From<StoreError>>(
+        self,
+        filter: EventFilter<'_>,
+        mut visit: impl FnMut(EventRow) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (condition, key) = filter.condition();
+        let failed = |error: rusqlite::Error| E::from(StoreError::from(error));
+        let sql = format!("SELECT * FROM goal_events WHERE {condition} ORDER BY id");
+        let mut statement = self.0.prepare_cached(&sql).map_err(failed)?;
+        let mut rows = statement.query([key]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            visit(read_event(row).map_err(failed)?)?;
+        }
+        Ok(())
     }
 
     /// The events of some kinds, in the order they happened.

@@ -31,7 +31,31 @@ const LAST_ACTIVE: &str = "max(
        coalesce((SELECT created_at_ms FROM session_events e WHERE e.session_id = r.id ORDER BY e.id DESC LIMIT 1), 0),
        coalesce((SELECT last_seen_ms FROM sessions s WHERE s.session_id = r.id), 0))";
 
+/// A session in a long list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRef {
+    pub session_id: String,
+    pub project_dir: String,
+    pub cwd: String,
+    last_seen_ms: Millis,
+}
+
 impl Db<'_> {
+    /// Every session that hooks reported, the last seen first.
+    pub fn sessions_by_last_seen(self) -> Result<Vec<SessionRef>, StoreError> {
+        let sql = "SELECT session_id, project_dir, cwd, last_seen_ms FROM sessions";
+        let mut found = self.all(sql, [], |row| {
+            Ok(SessionRef {
+                session_id: row.get(0)?,
+                project_dir: row.get(1)?,
+                cwd: row.get(2)?,
+                last_seen_ms: row.get(3)?,
+            })
+        })?;
+        found.sort_by_key(|session| Reverse(session.last_seen_ms));
+        Ok(found)
+    }
+
     /// Every session that hooks reported or that something is remembered of, the last active first.
     pub fn known_sessions(self) -> Result<Vec<SessionActivity>, StoreError> {
         let sql = format!("{REMEMBERED} UNION SELECT session_id FROM sessions");

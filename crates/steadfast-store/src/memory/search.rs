@@ -1,5 +1,7 @@
 //! Full-text search of events. Each word of a query is quoted, so that no query is a syntax error or an expression.
 
+mod rank;
+
 use rusqlite::{Row, ToSql};
 use serde::Serialize;
 use serde_json::json;
@@ -12,6 +14,11 @@ use steadfast_model::memory::{Category, MemoryEvent};
 /// A longer query is cut.
 const QUERY_READ: usize = 400;
 const WORDS_READ: usize = 32;
+/// The newest hits that are ranked; more of them when most belong to other sessions.
+const SEEN: i64 = 1_000;
+const SEEN_WITHIN: i64 = 5_000;
+/// The newest events whose texts are looked at for parts of words.
+const TEXTS_SEEN: i64 = 20_000;
 
 /// Where to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,15 +99,32 @@ impl Db<'_> {
         }
         let quoted: Vec<String> = known.iter().map(|word| format!("\"{}\"", word.replace('"', "\"\""))).collect();
         let expression = format!("{}*", quoted.join(joined_by));
+        // The index walks from the newest hit back, and ranking by it would look at all hits of each word.
         let sql = format!(
-            "SELECT {COLUMNS}, s.host, s.project_dir FROM session_events_fts f
-               JOIN session_events e ON e.id = f.rowid LEFT JOIN sessions s ON s.session_id = e.session_id
-             WHERE session_events_fts MATCH ?1 AND (?2 IS NULL OR e.category = ?2)
+            "SELECT {COLUMNS}, s.host, s.project_dir
+             FROM (SELECT rowid AS id FROM session_events_fts WHERE session_events_fts MATCH ?1
+                     AND rowid BETWEEN ?5 AND ?6 ORDER BY rowid DESC LIMIT ?4) f
+               CROSS JOIN session_events e ON e.id = f.id LEFT JOIN sessions s ON s.session_id = e.session_id
+             WHERE (?2 IS NULL OR e.category = ?2)
                AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(?3) w
-                      WHERE w.value ->> 'id' = e.session_id AND e.created_at_ms <= w.value ->> 'until'))
-             ORDER BY f.rank, e.id DESC LIMIT ?4"
+                      WHERE w.value ->> 'id' = e.session_id AND e.created_at_ms <= w.value ->> 'until'))"
         );
-        self.all_understood(&sql, (expression, category, within, limit), read_hit)
+        let seen = if within.is_some() { SEEN_WITHIN } else { SEEN };
+        let (first, last) = within.map_or(Ok((0, i64::MAX)), |within| self.range_of(within))?;
+        let mut hits = self.all_understood(&sql, (expression, category, within, seen, first, last), read_hit)?;
+        let words: Vec<&str> = known.iter().map(|word| word.as_str()).collect();
+        rank::best_first(&mut hits, &words);
+        hits.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(hits)
+    }
+
+    /// The first and the last event of these sessions.
+    fn range_of(self, within: &str) -> Result<(i64, i64), StoreError> {
+        let sql = "SELECT coalesce(min(first), 0), coalesce(max(last), 0) FROM
+                     (SELECT (SELECT min(id) FROM session_events WHERE session_id = w.value ->> 'id') AS first,
+                             (SELECT max(id) FROM session_events WHERE session_id = w.value ->> 'id') AS last
+                      FROM json_each(?1) w)";
+        Ok(self.0.prepare_cached(sql)?.query_row([within], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
     /// Looks at the texts themselves, newest first.
@@ -122,8 +146,9 @@ impl Db<'_> {
                 "json_each(?1) w CROSS JOIN session_events e
                    ON e.session_id = w.value ->> 'id' AND e.created_at_ms <= w.value ->> 'until'"
             }
-            None => "session_events e",
+            None => "(SELECT * FROM session_events ORDER BY id DESC LIMIT {TEXTS_SEEN}) e",
         };
+        let from = from.replace("{TEXTS_SEEN}", &TEXTS_SEEN.to_string());
         let sql = format!(
             "SELECT {COLUMNS}, s.host, s.project_dir FROM {from} LEFT JOIN sessions s ON s.session_id = e.session_id
              WHERE (?2 IS NULL OR e.category = ?2) AND {}

@@ -50,10 +50,23 @@ pub(crate) struct SetupArgs {
 pub(crate) enum DbVerb {
     /// Print the path of the store
     Path,
-    /// Copy the store, even while it is in use
+    /// Copy the store, even while it is in use, and check the copy
     Backup {
-        /// Path of the copy [default: next to the store, with the date]
+        /// Path of the copy [default: in the directory `backups` beside the store, with the date]
         target: Option<PathBuf>,
+    },
+    /// List the backups of the store
+    #[command(alias = "list")]
+    Backups,
+    /// Rebuild a damaged store from its newest backup and what can still be read
+    #[command(after_help = "The damaged file is kept beside the store, as `goals.db.corrupt-DATE`.")]
+    Recover {
+        /// Use this backup instead of the newest one that passes the check
+        #[arg(long, value_name = "BACKUP")]
+        from: Option<PathBuf>,
+        /// Show what would be recovered without changing anything
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Check the store for corruption
     Check,

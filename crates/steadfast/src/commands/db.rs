@@ -1,20 +1,30 @@
-//! `steadfast db`: prints the path of the store, backs it up, checks it, rewrites it, and imports goals from other stores.
+//! `steadfast db`: prints the path of the store, backs it up, checks, recovers and rewrites it, and imports goals from
+//! other stores.
 
 mod compact;
+mod recover;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::Duration;
 
-use serde_json::json;
-use steadfast_model::clock;
-use steadfast_store::Store;
+use serde_json::{Value, json};
+use steadfast_model::{clock, text};
+use steadfast_store::{Backup, BackupKind, BackupLock, Store, backups, backups_dir};
 use steadfast_system::paths::Paths;
 
+use super::own_paths;
 use crate::cli::DbVerb;
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
 
+/// How long to wait for another process that makes a backup.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
-    let paths = Paths::find(db)?;
+    let paths = match verb {
+        DbVerb::Import { .. } => own_paths::find(db)?,
+        _ => own_paths::find_to_read(db)?,
+    };
     match verb {
         DbVerb::Path => {
             let text = paths.store.display().to_string();
@@ -22,11 +32,13 @@ pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
             Ok(CommandOutput { text, json, code: 0 })
         }
         DbVerb::Backup { target } => backup(&paths, target.as_deref()),
+        DbVerb::Backups => Ok(list(&paths)),
         DbVerb::Check => check(&paths),
         DbVerb::Compact { force } => {
             super::refuse_agents(&paths, "db compact")?;
             compact::run(&paths, *force)
         }
+        DbVerb::Recover { from, dry_run } => recover::run(&paths, from.as_deref(), *dry_run),
         DbVerb::Import { path } => {
             super::refuse_agents(&paths, "db import")?;
             import(&paths, path)
@@ -36,15 +48,41 @@ pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
 
 fn backup(paths: &Paths, target: Option<&Path>) -> CommandResult {
     let store = Store::open_existing(&paths.store)?;
-    let stamp = clock::to_rfc3339(clock::now()).replace(':', "");
-    let target = target.map_or_else(|| PathBuf::from(format!("{}.{stamp}.bak", paths.store.display())), Path::to_owned);
-    if target.exists() {
-        let hint = "choose another path; backups are never overwritten";
-        return Err(CliError::new(code::USAGE, format!("{} already exists", target.display()), hint));
-    }
-    store.backup_to(&target)?;
-    let text = target.display().to_string();
+    let made = match target {
+        Some(target) if target.exists() => {
+            let hint = "choose another path; backups are never overwritten";
+            return Err(CliError::new(code::USAGE, format!("{} already exists", target.display()), hint));
+        }
+        Some(target) => {
+            store.backup_to(target)?;
+            target.to_owned()
+        }
+        None => {
+            let lock = BackupLock::take(&paths.store, PATIENCE)?.ok_or_else(|| {
+                CliError::new(code::WRONG_STATE, "another backup is being made", "wait for it, or name a path")
+            })?;
+            store.back_up(&lock, BackupKind::Manual, usize::MAX, clock::now())?.path
+        }
+    };
+    let text = made.display().to_string();
     Ok(CommandOutput { json: json!({"path": text}), text, code: 0 })
+}
+
+fn list(paths: &Paths) -> CommandOutput {
+    let found = backups(&paths.store);
+    let line = |backup: &Backup| {
+        let (at, size) =
+            (clock::to_local(backup.made_at_ms), text::thousands(i64::try_from(backup.bytes).unwrap_or(i64::MAX)));
+        format!("{at}  {:<7}  {size:>13} bytes  {}", backup.kind.to_string(), backup.path.display())
+    };
+    let lines: Vec<String> = found.iter().map(line).collect();
+    let text = if lines.is_empty() { "no backups yet".to_owned() } else { lines.join("\n") };
+    let object = |backup: &Backup| {
+        json!({"path": backup.path, "kind": backup.kind.to_string(), "bytes": backup.bytes,
+               "made_at": clock::to_rfc3339(backup.made_at_ms)})
+    };
+    let listed: Value = found.iter().map(object).collect();
+    CommandOutput { text, json: json!({"directory": backups_dir(&paths.store), "backups": listed}), code: 0 }
 }
 
 fn check(paths: &Paths) -> CommandResult {

@@ -1,5 +1,8 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
+mod backups;
+mod places;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -14,26 +17,37 @@ use steadfast_model::goal::GoalStatus;
 use steadfast_model::host::Capabilities;
 use steadfast_model::text;
 use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
-use steadfast_system::config::NotifyConfig;
+use steadfast_system::config::{ConfigError, NotifyConfig};
 use steadfast_system::paths::Paths;
 use steadfast_system::{bounded, watch_lock};
 
+use super::own_paths;
 use super::setup::{plugin_stores, predecessor_store};
 use crate::error::code;
 use crate::mcp::client::McpClient;
-use crate::output::{CommandOutput, CommandResult};
+use crate::output::{self, CommandOutput, CommandResult};
 use crate::{plugin, programs};
 
 /// A program that works prints its version at once.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
-pub(crate) fn run(db: Option<&Path>) -> CommandResult {
-    Ok(report(&Paths::find(db)?))
+/// Goals that are looked at for a count.
+const ORPHANS_COUNTED: usize = 50;
+/// A file up to this size is checked for faults without being asked: it takes milliseconds.
+const CHECKED_AT_ONCE: u64 = 8 * 1024 * 1024;
+/// More free space than this is worth a word.
+const MUCH_FREE: u64 = 100_000_000;
+
+pub(crate) fn run(db: Option<&Path>, full: bool) -> CommandResult {
+    let (paths, broken_config) = Paths::find_despite_config(db)?;
+    own_paths::log_closed(&paths);
+    Ok(report(&paths, broken_config.as_ref(), full))
 }
 
-pub(crate) fn report(paths: &Paths) -> CommandOutput {
-    let mut checks = vec![home(paths)];
-    checks.extend(store(paths));
+pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: bool) -> CommandOutput {
+    let mut checks = vec![places::home(paths), places::permissions(paths), places::config(paths, broken_config)];
+    checks.extend(store(paths, full));
+    checks.extend(backups::check(paths));
     checks.push(other_stores(paths));
     checks.extend(predecessor());
     checks.push(program_on_path());
@@ -75,46 +89,40 @@ fn plugin_hooks(is_current: bool) -> DoctorCheck {
     warn("plugin_hooks", "the installed plugin has the hooks of another version", "run `steadfast setup claude` again")
 }
 
-fn home(paths: &Paths) -> DoctorCheck {
-    let shown = paths.home.display().to_string();
-    if !paths.home.exists() {
-        return ok("home", format!("{shown} (created when first needed)"));
-    }
-    match tempfile::tempfile_in(&paths.home) {
-        Ok(_) => ok("home", shown),
-        Err(error) => {
-            fail("home", format!("{shown} is not writable: {error}"), "make it writable, or set STEADFAST_HOME")
-        }
+/// What to do about an error, from the command that other hints refer to.
+fn hint_of(error: &StoreError, paths: &Paths) -> String {
+    let hint = error.hint();
+    match hint.split_once("; ") {
+        _ if !hint.contains("steadfast doctor") => hint.to_owned(),
+        Some((first, _)) if !first.contains("steadfast doctor") => first.to_owned(),
+        _ => format!("read {}, and report this as a bug", paths.log_file().display()),
     }
 }
 
-fn store(paths: &Paths) -> Vec<DoctorCheck> {
+fn store(paths: &Paths, full: bool) -> Vec<DoctorCheck> {
     let store = match Store::open_existing(&paths.store) {
         Ok(store) => store,
         Err(StoreError::Missing(_)) => {
             return vec![ok("store", "not created yet; the first goal or session creates it")];
         }
-        Err(error) => return vec![fail("store", error.to_string(), error.hint())],
+        Err(error) => return vec![fail("store", error.to_string(), hint_of(&error, paths))],
     };
-    let mut checks = vec![ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display()))];
-    checks.push(match store.integrity_faults() {
-        Ok(faults) if faults.is_empty() => ok("store_integrity", "no faults"),
-        Ok(faults) => {
-            let hint = "restore a backup (`steadfast db backup` writes them next to the store)";
-            fail("store_integrity", faults.join("; "), hint)
-        }
-        Err(error) => fail("store_integrity", error.to_string(), error.hint()),
-    });
+    let mut checks = vec![match store.blocked() {
+        Some(error) => fail("store", format!("{error}; it can only be read"), hint_of(&error, paths)),
+        None => ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display())),
+    }];
+    checks.push(integrity(&store, full));
+    checks.push(space(&store));
     checks.push(match store.journal_mode() {
         Ok(mode) if mode == "wal" => ok("store_journal", "wal"),
         Ok(mode) => {
             let hint = "move the store to a local disk; this file system may not support WAL";
             fail("store_journal", format!("journal mode is {mode}"), hint)
         }
-        Err(error) => fail("store_journal", error.to_string(), error.hint()),
+        Err(error) => fail("store_journal", error.to_string(), hint_of(&error, paths)),
     });
     let counted = store.read().goal_counts().and_then(|counts| {
-        let orphans = action::orphans(store.read(), 0, clock::now())?;
+        let orphans = action::orphans(store.read(), 0, ORPHANS_COUNTED, clock::now())?;
         Ok((counts, orphans.len()))
     });
     checks.push(match counted {
@@ -123,15 +131,51 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
             let active = counts.iter().any(|(status, _)| *status == GoalStatus::Active);
             let detail = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
             if orphans > 0 && active {
-                let detail = format!("{detail}; {orphans} without a live session");
+                let least = if orphans == ORPHANS_COUNTED { "at least " } else { "" };
+                let detail = format!("{detail}; {least}{orphans} without a live session");
                 warn("goals", detail, "run `steadfast goal cleanup --list`")
             } else {
                 ok("goals", detail)
             }
         }
-        Err(error) => fail("goals", error.to_string(), error.hint()),
+        Err(error) => fail("goals", error.to_string(), hint_of(&error, paths)),
     });
     checks
+}
+
+/// Looks for faults in the whole file where that is asked for or quick, else in its most important tables.
+fn integrity(store: &Store, full: bool) -> DoctorCheck {
+    let checked = store.size().and_then(|size| {
+        let is_whole = full || size <= CHECKED_AT_ONCE;
+        if is_whole && size > CHECKED_AT_ONCE {
+            output::note(&format!("checking {} MB", size / 1_000_000));
+        }
+        let faults = if is_whole { store.integrity_faults() } else { store.quick_faults() };
+        Ok((is_whole, faults?))
+    });
+    match checked {
+        Ok((true, faults)) if faults.is_empty() => ok("store_integrity", "no faults"),
+        Ok((false, faults)) if faults.is_empty() => {
+            ok("store_integrity", "no faults in its structure; `steadfast doctor --full` reads the whole file")
+        }
+        Ok((_, faults)) => {
+            fail("store_integrity", faults.join("; "), "nothing was changed; run `steadfast db recover`")
+        }
+        Err(error) => fail("store_integrity", error.to_string(), error.hint()),
+    }
+}
+
+/// How large the file is, and how much of it is free.
+fn space(store: &Store) -> DoctorCheck {
+    let mb = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
+    match store.size().and_then(|size| Ok((size, store.free_size()?, store.returns_pages()?))) {
+        Ok((size, free, false)) if free > MUCH_FREE && free > size / 2 => {
+            let detail = format!("{}, {} of it free", mb(size), mb(free));
+            warn("store_size", detail, "run `steadfast db compact` when no agent is running")
+        }
+        Ok((size, free, _)) => ok("store_size", format!("{}, {} of it free", mb(size), mb(free))),
+        Err(error) => fail("store_size", error.to_string(), error.hint()),
+    }
 }
 
 /// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.
@@ -225,8 +269,11 @@ fn log(paths: &Paths) -> DoctorCheck {
     let file = paths.log_file();
     let text = bounded::text(&file, 1024 * 1024).unwrap_or_default();
     let day_ago = clock::to_rfc3339(clock::now() - clock::DAY);
-    let recent: Vec<&str> =
-        text.lines().filter(|line| line.get(..20).is_some_and(|at| at > day_ago.as_str())).collect();
+    let is_error = |line: &&str| {
+        let (at, message) = line.split_at_checked(day_ago.len()).unwrap_or_default();
+        at > day_ago.as_str() && !message.trim_start().starts_with(own_paths::NOTE)
+    };
+    let recent: Vec<&str> = text.lines().filter(is_error).collect();
     match recent.last() {
         None => ok("log", "no errors in the last day"),
         Some(last) => {

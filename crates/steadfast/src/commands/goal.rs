@@ -1,5 +1,6 @@
 //! `steadfast goal VERB`. The slash commands `/goal-VERB` run the same code with the user's authority.
 
+mod cleanup;
 mod history;
 mod queue;
 mod report;
@@ -24,7 +25,7 @@ use steadfast_store::{Db, Origin, Store, StoreError};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
-use super::person;
+use super::{own_paths, person};
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, WaitArgs};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
@@ -40,6 +41,8 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) place: Option<Place>,
     pub(crate) directory: PathBuf,
     pub(crate) now: Millis,
+    /// Whether JSON is printed.
+    pub(crate) is_json: bool,
 }
 
 impl CommandContext<'_> {
@@ -67,14 +70,23 @@ impl GoalOutput {
     fn new(view: &GoalView, goal: Goal, text: String) -> Self {
         Self { output: CommandOutput { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) }
     }
+
+    /// A change that is saved is reported as done, also if the rest cannot be read.
+    fn unseen(goal: Goal, message: &str, error: &StoreError) -> Self {
+        let text = format!("{message}\nstatus: {}\nnote: {}", goal.state(), overview::unseen_note(error));
+        Self { output: CommandOutput { text, json: overview::unseen(&goal, error), code: 0 }, goal: Some(goal) }
+    }
 }
 
-pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandResult {
-    let paths = Paths::find(db)?;
+pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs, is_json: bool) -> CommandResult {
+    // Pausing and looking must be possible whatever is wrong with the configuration.
+    let starts_nothing = person::only_reads(&arguments.verb)
+        || matches!(arguments.verb, GoalVerb::Pause { .. } | GoalVerb::Abandon | GoalVerb::Block { .. });
+    let paths = if starts_nothing { own_paths::find_to_read(db)? } else { own_paths::find(db)? };
     let directory = std::env::current_dir()?;
     let actor = person::caller_of_verb(&paths, &arguments, &directory)?;
     let origin = Origin { actor, place: "cli" };
-    let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now() };
+    let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now(), is_json };
     let only_reads = matches!(arguments.verb, GoalVerb::Cleanup(_)) || person::only_reads(&arguments.verb);
     let done = run(&context, arguments)?;
     // The client may be closed, or have no hook that waits for this moment.
@@ -114,7 +126,7 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
         GoalVerb::Verify => open()?.verify(),
         GoalVerb::Report { goal, md } => report::report(context, session, goal.as_deref(), md),
         GoalVerb::History(history) => history::history(context, session, &history),
-        GoalVerb::Cleanup(cleanup) => history::cleanup(context, &cleanup),
+        GoalVerb::Cleanup(cleanup) => cleanup::cleanup(context, &cleanup),
     }
 }
 
@@ -138,9 +150,10 @@ impl<'a> SessionGoal<'a> {
     }
 
     fn output(&self, goal: Goal, message: &str) -> GoalResult {
-        let view = self.context.view(self.store.read(), &goal, self.context.now)?;
-        let text = format!("{message}\nnext: {}", view.next);
-        Ok(GoalOutput::new(&view, goal, text))
+        match self.context.view(self.store.read(), &goal, self.context.now) {
+            Ok(view) => Ok(GoalOutput::new(&view, goal, format!("{message}\nnext: {}", view.next))),
+            Err(error) => Ok(GoalOutput::unseen(goal, message, &error)),
+        }
     }
 
     fn act(

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use steadfast_app::action::Place;
 use steadfast_app::caller::NotTheClient;
 use steadfast_app::hook;
+use steadfast_engine::old_runs;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
@@ -17,17 +18,17 @@ use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
 use steadfast_store::{Origin, Store};
-use steadfast_system::paths::Paths;
+use steadfast_system::paths::{PathError, Paths};
 use steadfast_system::process::{Caller, Need, ProcessId};
 use steadfast_system::{log, process, watch_lock};
 
 use super::goal::{self, CommandContext};
-use super::{settings, slash, stdin};
+use super::{own_paths, settings, slash, stdin};
 use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::waiting;
-use crate::{output, watch};
+use crate::{backups, output, watch};
 
 /// Far above any real event.
 const STDIN_MAX: usize = 16 * 1024 * 1024;
@@ -40,14 +41,12 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if process::is_inside_run() {
         return ExitCode::SUCCESS;
     }
+    let host: Host = host_name.parse().unwrap_or_default();
     let (paths, broken_config) = match Paths::find_despite_config(db) {
         Ok(found) => found,
-        Err(error) => {
-            super::log_failure(&format!("hook: {error}"));
-            return ExitCode::SUCCESS;
-        }
+        Err(error) => return without_home(host, &error),
     };
-    let host: Host = host_name.parse().unwrap_or_default();
+    own_paths::log_closed(&paths);
     let input = match read_input(host) {
         Ok(Some(input)) => input,
         Ok(None) => return ExitCode::SUCCESS,
@@ -64,7 +63,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         // The hook beside the background hook pauses the goal.
         if !is_rewake {
             let input = slash::read_prompt(input);
-            print_reply(&input, &hook::broken_config(&input, &paths, &error, clock::now()));
+            print_reply(&input, &hook::broken_config(&input, &paths, &error, clock::wall()));
         }
         return ExitCode::SUCCESS;
     }
@@ -72,7 +71,8 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         return rewake(&input, &paths, client);
     }
     let input = slash::read_prompt(hook::as_command(input, &paths));
-    let noted = match hook::handle_call(&input, &paths, client, clock::now()) {
+    let unknown_keys = hook::unknown_keys(&input, &paths);
+    let noted = match hook::handle_call(&input, &paths, client, clock::wall()) {
         Ok(noted) => noted,
         Err(doubt) => return refuse(&input, &paths, doubt),
     };
@@ -87,6 +87,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     };
     let is_answered = answer.is_some();
     let noted = settings::with_note(&input, noted);
+    let noted = unknown_keys.into_iter().fold(noted, HookReply::with_line_before);
     let reply = match answer {
         Some(answer) => HookReply { message: answer.message.or(noted.message), has_news: noted.has_news, ..answer },
         None => noted,
@@ -95,7 +96,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     print_reply(&input, &reply);
     // A command in a prompt that is not answered here goes to the model.
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
-        hook::command_passed(&input, &paths, client, clock::now());
+        hook::command_passed(&input, &paths, client, clock::wall());
     }
     if reply.has_news {
         // Dropped without waiting: the client waits for the hook.
@@ -104,7 +105,35 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if needs_supervisor(&input, reply.wake_at_ms) || keeps_appointments(&input, &paths) {
         watch::ensure(&paths);
     }
+    if let HookEvent::SessionStart(StartSource::Startup | StartSource::Resume) = input.event {
+        // Dropped without waiting: the client waits for the hook.
+        drop(backups::ensure(&paths));
+    }
+    remove_old_run(&input, &paths);
     ExitCode::SUCCESS
+}
+
+/// Without a home, or with that of another user, nothing can be recorded; the user hears why at the start of a session.
+fn without_home(host: Host, error: &PathError) -> ExitCode {
+    if let Ok(Some(input)) = read_input(host)
+        && matches!(input.event, HookEvent::SessionStart(_))
+    {
+        let message = Some(format!("steadfast: {error} ({}). No goal is driven.", error.hint()));
+        print_reply(&input, &HookReply { message, ..HookReply::default() });
+    }
+    ExitCode::SUCCESS
+}
+
+/// A new session removes one old run, if there is one: its folder takes more than a transaction.
+fn remove_old_run(input: &HookInput, paths: &Paths) {
+    let is_start = input.event == HookEvent::SessionStart(StartSource::Startup);
+    if !is_start || !paths.home.join("runs").is_dir() {
+        return;
+    }
+    if let Ok(Some(mut store)) = Store::open_if_there(&paths.store) {
+        // What fails is tried again by the next session.
+        let _ = old_runs::step(&paths.home, &mut store, &paths.config.retention, clock::now());
+    }
 }
 
 /// Ends a turn that ignores what its hooks say.
@@ -247,6 +276,7 @@ fn context<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
         place: Some(place),
         directory: input.project_dir.clone().into(),
         now: clock::now(),
+        is_json: false,
     }
 }
 

@@ -94,6 +94,10 @@ pub(crate) enum Sight {
 }
 
 impl Sight {
+    pub(crate) fn is_everything(&self) -> bool {
+        matches!(self, Self::All)
+    }
+
     pub(crate) fn of(actor: Actor, db: Db<'_>) -> Result<Self, StoreError> {
         if !actor.is_agent() {
             return Ok(Self::All);

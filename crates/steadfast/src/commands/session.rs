@@ -8,13 +8,14 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use steadfast_app::session::{self, SessionError};
-use steadfast_model::clock::{self, Millis};
+use steadfast_model::clock::Millis;
 use steadfast_model::memory::Category;
 use steadfast_model::text;
 use steadfast_store::{Db, Session, SessionActivity, Store};
 use steadfast_system::paths::Paths;
 
 use crate::cli::session::{SessionVerb, WhichSession};
+use crate::commands::own_paths;
 use crate::commands::person::Sight;
 use crate::error::{CliError, code};
 use crate::output::CommandResult;
@@ -33,7 +34,12 @@ struct SessionContext {
 }
 
 pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
-    let context = SessionContext { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
+    let paths = match verb {
+        SessionVerb::Purge(_) => own_paths::find(db)?,
+        _ => own_paths::find_to_read(db)?,
+    };
+    let now = super::now(&paths);
+    let context = SessionContext { paths, directory: std::env::current_dir()?, now };
     match verb {
         SessionVerb::List { all, limit } => list::list(&context, *all, *limit),
         SessionVerb::Show(which) => show::show(&context, which),

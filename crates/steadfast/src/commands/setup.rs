@@ -13,6 +13,7 @@ use steadfast_model::clock;
 use steadfast_model::host::Host;
 use steadfast_system::paths::Paths;
 
+use super::own_paths;
 use crate::cli::{SERVICE, SetupArgs};
 use crate::error::CliError;
 use crate::output::{CommandOutput, CommandResult};
@@ -31,7 +32,7 @@ struct SetupSummary {
 }
 
 pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
-    let paths = Paths::find(db)?;
+    let paths = own_paths::find(db)?;
     if !arguments.dry_run {
         super::refuse_agents(&paths, if arguments.uninstall { "setup --uninstall" } else { "setup" })?;
     }

@@ -33,7 +33,8 @@ const SPARKLINE_DAYS: usize = 14;
 const RUNS: &str = "runs";
 
 pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> CommandResult {
-    let now = clock::now();
+    // Transcripts are stamped by the wall clock, and days are of that clock.
+    let now = clock::wall();
     let asked = Asked::new(arguments, now)?;
     if arguments.view.as_deref() == Some(RUNS) {
         return runs::view(db, arguments, &asked, is_json);

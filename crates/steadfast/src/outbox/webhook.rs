@@ -30,7 +30,7 @@ pub(super) fn post(config: &NotifyConfig, delivery: &Delivery) -> Result<(), Fai
         .post(url)
         .header("Content-Type", "application/json")
         .header("X-Steadfast-Id", delivery.id())
-        .header("X-Steadfast-Timestamp", (clock::now() / 1_000).to_string());
+        .header("X-Steadfast-Timestamp", (clock::wall() / 1_000).to_string());
     // Without its secret a message is not sent: the receiver could not trust it.
     if let Some(secret) = config.secret().map_err(|error| Failure::new(error.to_string()))? {
         request = request.header("X-Steadfast-Signature", signature(&secret, &body)?);

@@ -47,6 +47,7 @@ impl World {
             ordinal: 1,
             has_token: false,
             output_bytes: 0,
+            clock: None,
         };
         self.attempt.prepare(&spec, "the prompt\n", &[]).unwrap();
     }

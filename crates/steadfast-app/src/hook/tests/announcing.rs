@@ -142,7 +142,7 @@ fn other_changes_of_the_agent_are_one_line_each() {
 fn a_wait_says_what_for_and_until_when() {
     let mut world = goal_of("Port the parser", &[]);
     world.change_by_worker(|goal| change::wait(goal, WaitFor::Time, Some(at(9) + 60 * MINUTE), at(5)));
-    let until = steadfast_model::clock::to_local(at(9) + 60 * MINUTE);
+    let until = clock::to_local(at(9) + 60 * MINUTE);
     let shown = says(world.tool_done("wait_goal"));
     assert!(shown.starts_with("◎ goal waits until ") && until.ends_with(shown.rsplit(' ').next().unwrap()), "{shown}");
     let mut goal = world.goal();

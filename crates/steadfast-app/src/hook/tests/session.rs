@@ -9,7 +9,7 @@ fn end(world: &World, reason: &str, now: Millis) -> HookReply {
 }
 
 fn interrupt(at: Millis) -> String {
-    let line = json!({"type": "user", "timestamp": steadfast_model::clock::to_rfc3339(at),
+    let line = json!({"type": "user", "timestamp": clock::to_rfc3339(at),
         "message": {"content": [{"type": "text", "text": "[Request interrupted by user]"}]}});
     format!("{line}\n")
 }

@@ -72,7 +72,7 @@ impl Key {
                 json!({"session_id": id, "project": project, "first_date": first, "last_date": last})
             }
             Self::Block { start } => {
-                let (start, end) = (start.map(clock::to_rfc3339), self.block_end().map(clock::to_rfc3339));
+                let (start, end) = (start.map(clock::wall_to_rfc3339), self.block_end().map(clock::wall_to_rfc3339));
                 json!({"start": start, "end": end, "active": is_active})
             }
             Self::Named(name) => {

@@ -106,7 +106,7 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
         tokens,
         tool: tool.unwrap_or_default().to_owned(),
         agent_type: agent_type.unwrap_or_default().to_owned(),
-        at_ms: fields.timestamp.and_then(plain).and_then(clock::parse_rfc3339).unwrap_or_default(),
+        at_ms: fields.timestamp.and_then(plain).and_then(clock::parse_wall_rfc3339).unwrap_or_default(),
     });
     Some(())
 }

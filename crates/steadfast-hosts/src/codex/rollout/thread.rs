@@ -136,8 +136,10 @@ impl Thread {
             return;
         }
         id.clone_into(&mut self.id);
-        self.started_ms =
-            made_at(id).or_else(|| text(meta, "timestamp").and_then(clock::parse_rfc3339)).or(at).unwrap_or_default();
+        self.started_ms = made_at(id)
+            .or_else(|| text(meta, "timestamp").and_then(clock::parse_wall_rfc3339))
+            .or(at)
+            .unwrap_or_default();
         self.use_model(text(meta, "model"));
         let spawned = meta.pointer("/source/subagent/thread_spawn");
         self.be_subagent(meta, spawned);

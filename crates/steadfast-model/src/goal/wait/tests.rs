@@ -75,7 +75,7 @@ fn a_wait_is_read_back_from_its_json() {
 fn what_is_waited_for_is_one_printable_line() {
     let hostile = WaitFor::File("/project/a\nb\u{1b}[31m".into()).describe(Some("/project"));
     assert_eq!(hostile, "the file a …");
-    assert_eq!(WaitFor::File("/x\u{1b}[31m\u{202e}y".into()).describe(None), "the file /x[31my");
+    assert_eq!(WaitFor::File("/x\u{1b}[31m\u{202e}y".into()).describe(None), "the file /xy");
     assert_eq!(WaitFor::File("/projects/x".into()).describe(Some("/project")), "the file /projects/x");
     assert_eq!(WaitFor::Command("make ready".into()).describe(None), "the command `make ready`");
 }

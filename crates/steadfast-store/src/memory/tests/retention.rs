@@ -12,18 +12,15 @@ fn ended(id: &str, at: Millis) -> Session {
 }
 
 impl World {
+    /// Forgets what is old, and returns which sessions lost their memory.
     fn forget(&mut self, now: Millis, days: u32) -> Vec<String> {
-        let old = self.store.read().old_sessions(now, days).unwrap();
-        self.forget_chosen(&old, now, days)
-    }
-
-    fn forget_chosen(&mut self, chosen: &[String], now: Millis, days: u32) -> Vec<String> {
-        let gone = self.store.write(|db| db.forget_old(chosen, now, days)).unwrap();
-        gone.into_iter().map(|gone| gone.session_id).collect()
-    }
-
-    fn count(&self, sql: &str) -> i64 {
-        self.store.db.query_row(sql, [], |row| row.get(0)).unwrap()
+        let known = self.store.read().remembered_before(Millis::MAX).unwrap();
+        let details = steadfast_system::config::RetentionConfig::default();
+        self.store.upkeep_all(&crate::Keep { details: &details, memory_days: days }, now).unwrap();
+        // Each walk rests for a day when it is through.
+        self.store.db.execute("DELETE FROM upkeep", []).unwrap();
+        let left = self.store.read().remembered_before(Millis::MAX).unwrap();
+        known.into_iter().filter(|id| !left.contains(id)).collect()
     }
 }
 
@@ -86,31 +83,6 @@ fn the_ancestors_of_a_fork_that_stays_stay_too() {
     assert_eq!(world.forget(now, 30), ["d"], "c has no memory of its own, and lives on that of a and b");
     let now = START + 90 * DAY;
     assert_eq!(world.forget(now, 30), ["a", "b"]);
-}
-
-#[test]
-fn a_hook_forgets_a_few_at_a_time() {
-    let mut world = World::new();
-    for number in 0..25 {
-        world.remember_in(&format!("s{number:02}"), vec![prompt("x")], START + number);
-    }
-    let counts: Vec<usize> = (0..4).map(|_| world.forget(START + 40 * DAY, 30).len()).collect();
-    assert_eq!(counts, [10, 10, 5, 0]);
-}
-
-#[test]
-fn what_came_back_between_looking_and_forgetting_stays() {
-    let mut world = World::new();
-    for id in ["spoke", "forked", "silent"] {
-        world.put(&ended(id, START));
-        world.remember_in(id, vec![prompt(id)], START);
-    }
-    let now = START + 40 * DAY;
-    let old = world.store.read().old_sessions(now, 30).unwrap();
-    assert_eq!(old, ["forked", "silent", "spoke"]);
-    world.remember_in("spoke", vec![prompt("again")], now);
-    world.put(&Session { last_seen_ms: now, ..fork("child", "forked", now) });
-    assert_eq!(world.forget_chosen(&old, now, 30), ["silent"]);
 }
 
 #[test]

@@ -1,21 +1,31 @@
-//! `goal history` and `goal cleanup`.
+//! `goal history`: the newest goals, or all of them, written one by one.
+
+use std::io::Write;
 
 use serde_json::json;
-use steadfast_app::{action, overview};
-use steadfast_model::goal::{Actor, Goal};
+use steadfast_app::overview::{self, GoalView};
 use steadfast_model::{clock, text};
-use steadfast_store::{EventFilter, Store};
+use steadfast_store::{Db, EventFilter, EventRow, GoalRef, Store};
 
 use super::{CommandContext, GoalOutput, GoalResult, find_place};
-use crate::cli::{CleanupArgs, HistoryArgs};
+use crate::cli::HistoryArgs;
 use crate::commands::person::{self, Sight};
-use crate::output::CommandOutput;
+use crate::error::CliError;
+use crate::output::{self, CommandOutput};
 
-/// The default age of orphans to delete; a goal paused yesterday may still be wanted.
-const DELETE_AFTER_HOURS: u32 = 24;
-const DELETE: &str = "cleanup --delete";
-/// Events printed as text; JSON has all of them.
+/// The newest events that are printed as text, and those in JSON.
 const EVENTS_SHOWN: usize = 50;
+const EVENTS_LISTED: usize = 1_000;
+/// In a client, an answer is read whole.
+const MOST_IN_CLIENT: usize = 200;
+
+/// What to list, for whom.
+struct Listing<'a> {
+    context: &'a CommandContext<'a>,
+    db: Db<'a>,
+    sight: Sight,
+    session: Option<String>,
+}
 
 pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, arguments: &HistoryArgs) -> GoalResult {
     let Some(store) = Store::open_if_there(&context.paths.store)? else {
@@ -28,87 +38,139 @@ pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, argument
     if let Some(session) = &session {
         person::refuse_foreign_session(context.origin.actor, db, session)?;
     }
-    let mut goals = match &session {
-        Some(session) => db.goal(session)?.into_iter().collect(),
-        None => db.goals()?,
-    };
-    goals.extend(db.replaced_goals(session.as_deref())?);
-    goals.retain(|goal| sight.has(&goal.session_id));
-    goals.sort_by_key(|goal: &Goal| std::cmp::Reverse(goal.created_at_ms));
-    let views = goals.iter().map(|goal| context.view(db, goal, context.now)).collect::<Result<Vec<_>, _>>()?;
-    let filter = session.as_deref().map_or(EventFilter::All, EventFilter::Session);
-    let mut events = db.events(filter, usize::MAX)?;
-    events.retain(|event| sight.has(&event.session_id));
-
-    let mut lines: Vec<String> = views
-        .iter()
-        .map(|view| {
-            format!(
-                "{}  {:<21}  {:>9} tokens  {:>8}  {}\n    {}",
-                view.goal_id.get(..8).unwrap_or(&view.goal_id),
-                view.state(),
-                text::short_number(view.total_tokens),
-                text::duration(view.active_seconds),
-                clock::to_local(view.created_at_ms),
-                text::headline(&view.objective, 90),
-            )
-        })
-        .collect();
-    if lines.is_empty() {
-        lines.push("no goals yet".into());
+    let listing = Listing { context, db, sight, session };
+    if arguments.limit == 0 && context.place.is_none() {
+        output::stream(|out| listing.write_all(out, arguments.events))?;
+        return Ok(GoalOutput { output: CommandOutput::default(), goal: None });
     }
-    if arguments.events {
-        lines.push(String::new());
-        for event in events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)) {
-            let change = match (&event.status_before, &event.status_after) {
-                (Some(before), Some(after)) if before != after => format!("  {before} → {after}"),
-                _ => String::new(),
-            };
-            let payload = text::headline(&event.payload.to_string(), 80);
-            lines.push(format!("{}  {}{change}  {payload}", clock::to_rfc3339(event.created_at_ms), event.kind));
-        }
-    }
-    let events: Vec<_> = events.iter().map(overview::event_view).collect();
-    let output = CommandOutput { text: lines.join("\n"), json: json!({"goals": views, "events": events}), code: 0 };
-    Ok(GoalOutput { output, goal: None })
+    let most = if context.place.is_some() && arguments.limit == 0 { MOST_IN_CLIENT } else { arguments.limit };
+    Ok(GoalOutput { output: listing.newest(most, arguments.events)?, goal: None })
 }
 
-pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> GoalResult {
-    let mut store = super::open_existing(context)?;
-    let hours = arguments.older_than.unwrap_or(if arguments.delete { DELETE_AFTER_HOURS } else { 0 });
-    let older_than = i64::from(hours) * clock::HOUR;
-    let (goals, said) = if arguments.delete {
-        if context.origin.actor != Actor::User {
-            // Log the refusal on the agent's own goal, if it has one.
-            if let Ok(own) = find_place(context, &store, None) {
-                action::refuse_agent(&mut store, &own.session_id, DELETE, context.origin, context.now)?;
-            }
-            return Err(action::ActionError::NotForAgents(DELETE).into());
+impl Listing<'_> {
+    fn newest(&self, most: usize, with_events: bool) -> Result<CommandOutput, CliError> {
+        let (goals, total) = self.goals(most)?;
+        let views = goals.iter().filter_map(|at| self.view(at).transpose()).collect::<Result<Vec<_>, _>>()?;
+        let mut lines: Vec<String> = views.iter().map(line).collect();
+        if lines.is_empty() {
+            lines.push("no goals yet".into());
         }
-        (action::delete_orphans(&mut store, older_than, context.now)?, "deleted")
-    } else {
-        let sight = Sight::of(context.origin.actor, store.read())?;
-        let mut orphans = action::orphans(store.read(), older_than, context.now)?;
-        orphans.retain(|goal| sight.has(&goal.session_id));
-        (orphans, "orphaned")
-    };
-    let mut lines: Vec<String> = goals
-        .iter()
-        .map(|goal| {
-            let age = text::duration((context.now - goal.updated_at_ms).max(0) / 1000);
-            let id = goal.goal_id.get(..8).unwrap_or(&goal.goal_id);
-            format!("{said} {id}  {:<22} {age} ago  {}", goal.state(), text::headline(&goal.objective, 70))
-        })
-        .collect();
-    if lines.is_empty() {
-        lines.push("no orphaned goals".into());
-    } else if !arguments.delete {
-        let ways = "`/goal-adopt ID` takes one over, `/goal-cleanup --delete` deletes those older than 24 hours";
-        lines.push(context.screen().spell(ways));
+        let more = total.saturating_sub(goals.len());
+        if more > 0 {
+            lines
+                .push(format!("{} more; `--limit 0` lists all", text::count(i64::try_from(more).unwrap_or(0), "goal")));
+        }
+        let wanted = if self.context.is_json { EVENTS_LISTED } else { EVENTS_SHOWN };
+        let mut events = Vec::new();
+        if self.context.is_json || with_events {
+            events = self.db.events(self.filter(), wanted + 1)?;
+            events.retain(|event| self.sight.has(&event.session_id));
+        }
+        let has_older = events.len() > wanted;
+        let events = events.get(events.len().saturating_sub(wanted)..).unwrap_or_default();
+        if with_events {
+            lines.push(String::new());
+            lines.extend(events.iter().map(event_line));
+        }
+        let events: Vec<_> = events.iter().map(overview::event_view).collect();
+        let json = json!({"goals": views, "events": events, "more_goals": more, "more_events": has_older});
+        Ok(CommandOutput { text: lines.join("\n"), json, code: 0 })
     }
-    let views =
-        goals.iter().map(|goal| context.view(store.read(), goal, context.now)).collect::<Result<Vec<_>, _>>()?;
-    let output =
-        CommandOutput { text: lines.join("\n"), json: json!({"deleted": arguments.delete, "goals": views}), code: 0 };
-    Ok(GoalOutput { output, goal: None })
+
+    /// Writes all goals and, in JSON or where they are asked for, all events, with one row in memory at a time.
+    fn write_all(&self, out: &mut dyn Write, with_events: bool) -> Result<(), CliError> {
+        let (goals, _) = self.goals(usize::MAX)?;
+        let is_json = self.context.is_json;
+        let mut rows = Rows { out, is_first: true };
+        if is_json {
+            rows.raw("{\"goals\": [")?;
+        } else if goals.is_empty() {
+            rows.raw("no goals yet\n")?;
+        }
+        for at in &goals {
+            let Some(view) = self.view(at)? else { continue };
+            if is_json {
+                rows.json(&json!(view))?;
+            } else {
+                rows.raw(&format!("{}\n", line(&view)))?;
+            }
+        }
+        if is_json {
+            rows.raw("\n], \"events\": [")?;
+            rows.is_first = true;
+        } else if with_events {
+            rows.raw("\n")?;
+        }
+        if is_json || with_events {
+            self.db.each_event(self.filter(), |event| match (self.sight.has(&event.session_id), is_json) {
+                (false, _) => Ok(()),
+                (true, true) => rows.json(&overview::event_view(&event)),
+                (true, false) => rows.raw(&format!("{}\n", event_line(&event))),
+            })?;
+        }
+        if is_json {
+            rows.raw("\n], \"more_goals\": 0, \"more_events\": false}\n")?;
+        }
+        Ok(())
+    }
+
+    fn filter(&self) -> EventFilter<'_> {
+        self.session.as_deref().map_or(EventFilter::All, EventFilter::Session)
+    }
+
+    /// The newest goals that the caller may see, and how many there are.
+    fn goals(&self, most: usize) -> Result<(Vec<GoalRef>, usize), CliError> {
+        let session = self.session.as_deref();
+        if self.sight.is_everything() {
+            return Ok((self.db.newest_goals(session, most)?, self.db.count_goals(session)?));
+        }
+        let mut goals = self.db.newest_goals(session, usize::MAX)?;
+        goals.retain(|goal| self.sight.has(&goal.session_id));
+        let total = goals.len();
+        goals.truncate(most);
+        Ok((goals, total))
+    }
+
+    fn view(&self, at: &GoalRef) -> Result<Option<GoalView>, CliError> {
+        let goal = self.db.goal_at_row(at)?;
+        Ok(goal.map(|goal| self.context.view(self.db, &goal, self.context.now)).transpose()?)
+    }
+}
+
+/// Writes the rows of a list.
+struct Rows<'a> {
+    out: &'a mut dyn Write,
+    is_first: bool,
+}
+
+impl Rows<'_> {
+    fn raw(&mut self, text: &str) -> Result<(), CliError> {
+        Ok(self.out.write_all(text.as_bytes())?)
+    }
+
+    fn json(&mut self, row: &serde_json::Value) -> Result<(), CliError> {
+        let comma = if std::mem::take(&mut self.is_first) { "" } else { "," };
+        Ok(write!(self.out, "{comma}\n{row}")?)
+    }
+}
+
+fn line(view: &GoalView) -> String {
+    format!(
+        "{}  {:<21}  {:>9} tokens  {:>8}  {}\n    {}",
+        view.goal_id.get(..8).unwrap_or(&view.goal_id),
+        view.state(),
+        text::short_number(view.total_tokens),
+        text::duration(view.active_seconds),
+        clock::to_local(view.created_at_ms),
+        text::headline(&view.objective, 90),
+    )
+}
+
+fn event_line(event: &EventRow) -> String {
+    let change = match (&event.status_before, &event.status_after) {
+        (Some(before), Some(after)) if before != after => format!("  {before} → {after}"),
+        _ => String::new(),
+    };
+    let payload = text::headline(&event.payload.to_string(), 80);
+    format!("{}  {}{change}  {payload}", clock::to_rfc3339(event.created_at_ms), event.kind)
 }

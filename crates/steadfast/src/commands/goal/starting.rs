@@ -49,14 +49,23 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     if arguments.queue {
         return queue::enqueue(context, &mut store, &place, new);
     }
-    let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
-    if !goal.verify.is_empty() {
-        let environment = StartEnvironment::of(env_vars::all());
-        store.write(|db| db.keep_environment(&goal.goal_id, &environment))?;
+    let environment = StartEnvironment::of(env_vars::all());
+    let goal = action::start_in(&mut store, &place, new, Some(&environment), context.origin, context.now)?;
+    started(context, &store, goal)
+}
+
+/// The answer about a goal that has started.
+pub(super) fn started(context: &CommandContext<'_>, store: &Store, goal: Goal) -> GoalResult {
+    match context.view(store.read(), &goal, context.now) {
+        Ok(view) => {
+            let text = started_text(&goal, &view);
+            Ok(GoalOutput::new(&view, goal, text))
+        }
+        Err(error) => {
+            let message = format!("◎ Goal started: {}", text::headline(&goal.objective, 80));
+            Ok(GoalOutput::unseen(goal, &message, &error))
+        }
     }
-    let view = context.view(store.read(), &goal, context.now)?;
-    let text = started_text(&goal, &view);
-    Ok(GoalOutput::new(&view, goal, text))
 }
 
 pub(super) fn started_text(goal: &Goal, view: &GoalView) -> String {
@@ -92,7 +101,10 @@ pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> GoalResult {
     let judge = context.paths.config.goal.completion == Completion::Evaluator;
     let new = NewGoal { objective: goal::objective(&objective)?, judge, ..NewGoal::default() };
     let goal = action::start(store, place, new, context.origin, context.now)?;
-    let view = context.view(store.read(), &goal, context.now)?;
+    let view = match context.view(store.read(), &goal, context.now) {
+        Ok(view) => view,
+        Err(error) => return Ok(GoalOutput::unseen(goal, "◎ Goal started", &error)),
+    };
     let text = format!(
         "◎ Goal started: {}\nlimits: none\n\
          next: type `/goal clear` in {}; while its own goal is active, it drives the work and Steadfast only counts",

@@ -14,19 +14,21 @@ use steadfast_engine::lock::RunLock;
 use steadfast_engine::process::LimitedCommand;
 use steadfast_engine::publish::Publisher;
 use steadfast_engine::run_folder::RunFolder;
-use steadfast_engine::{checks, worktree};
+use steadfast_engine::{checks, old_runs, worktree};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::process;
 
-use super::{RunContext, logs};
+use super::RunContext;
 use crate::cli::RunCleanupArgs;
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult};
 
 /// How long finished entries stay in the registry.
 const REGISTRY_DAYS: Millis = 7;
+/// Old runs that one cleanup removes.
+const OLD_RUNS: usize = 50;
 const TMUX_LIMIT: Duration = Duration::from_secs(5);
 
 /// What was done, or would be with `--dry-run`.
@@ -69,6 +71,15 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
         cleanup.newest = lines.iter().filter(|line| names.insert(&line.name)).map(|line| line.run_id.clone()).collect();
         for line in &lines {
             cleanup.clean_run(store, line)?;
+        }
+    }
+    if let Some(store) = store.as_mut().filter(|_| !arguments.dry_run) {
+        // What is old in all projects; the rest of it is left to `steadfast watch` and the next cleanup.
+        for _ in 0..OLD_RUNS {
+            let keep = &context.paths.config.retention;
+            if !old_runs::step(&context.paths.home, store, keep, context.now).unwrap_or_default() {
+                break;
+            }
         }
     }
     let how = Tidy {
@@ -138,7 +149,7 @@ impl Cleanup<'_> {
             }
         }
         let before = self.context.now - Millis::from(self.arguments.older_than) * clock::DAY;
-        let outputs = logs::directories(home, &line.run_id);
+        let outputs = folder.attempts();
         // Outputs of pipelines are written from the answers of their agents.
         let is_owed = line.kind == RunKind::Pipeline
             && self.newest.contains(&line.run_id)

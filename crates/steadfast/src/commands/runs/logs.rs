@@ -2,12 +2,12 @@
 //! are shown as text unless `--raw` is given. Control characters never reach the terminal.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
 use steadfast_engine::attempt::Attempt;
-use steadfast_engine::run_folder::RunFolder;
+use steadfast_engine::run_folder::{self, RunFolder};
 use steadfast_hosts::stream;
 use steadfast_model::host::Host;
 use steadfast_model::run::{AgentKind, AttemptId, Plan, RunStatus};
@@ -109,31 +109,11 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower<'_>) -> Re
 
 /// The attempts of a run that have a directory, in order.
 fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
-    let directories = directories(home, run_id);
-    let ids = directories.iter().filter_map(|path| attempt_id(path.file_name()?.to_str()?));
+    let directories = RunFolder::at(home, run_id).attempts();
+    let ids = directories.iter().filter_map(|path| run_folder::attempt_of(path.file_name()?.to_str()?));
     let mut ids: Vec<AttemptId> = ids.filter(|id| id.attempt > 0).collect();
     ids.sort_unstable();
     ids
-}
-
-/// The directories of a run's attempts and of their judges.
-pub(super) fn directories(home: &Path, run_id: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs_err::read_dir(RunFolder::at(home, run_id).path()) else { return Vec::new() };
-    let is_of_attempt = |name: &str| {
-        let end = name.match_indices('-').nth(2).map_or(name.len(), |(end, _)| end);
-        name.get(..end).and_then(attempt_id).is_some()
-    };
-    let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    directories
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_of_attempt))
-        .map(|entry| entry.path())
-        .collect()
-}
-
-fn attempt_id(name: &str) -> Option<AttemptId> {
-    let mut numbers = name.split('-').map(|number| number.parse::<u32>().ok());
-    let id = AttemptId { stage: numbers.next()??, iteration: numbers.next()??, attempt: numbers.next()?? };
-    numbers.next().is_none().then_some(id)
 }
 
 /// The host whose event stream an attempt's output is, or `None` for plain text.
@@ -289,7 +269,7 @@ mod tests {
         for (name, expected) in
             [("1-2-3", id(1, 2, 3)), ("1-2", None), ("1-2-3-4", None), ("lock", None), ("1-x-3", None), ("", None)]
         {
-            assert_eq!(attempt_id(name), expected, "{name}");
+            assert_eq!(run_folder::attempt_of(name), expected, "{name}");
         }
     }
 

@@ -23,15 +23,19 @@ pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> Command
         return Ok(CommandOutput { text: String::new(), json: json!({"sessions": [], "left_out": 0}), code: 0 });
     };
     let sight = Sight::of_memory(&context.paths, store.read())?;
-    let mut known = store.read().known_sessions()?;
+    let mut known = store.read().sessions_by_last_seen()?;
     known.retain(|known| sight.has(&known.session_id));
-    let ids: Vec<String> = known.iter().map(|known| known.session_id.clone()).collect();
+    let mut ids: Vec<String> = known.iter().map(|known| known.session_id.clone()).collect();
+    ids.sort();
     let everywhere = known.len();
     let mut here = Directories::new(&context.directory);
-    let mine: Vec<SessionActivity> = known.into_iter().filter(|known| all || here.has(known)).collect();
-    let left_out = mine.len().saturating_sub(limit);
-    let lines =
-        mine.iter().take(limit).map(|known| session_line(store.read(), known)).collect::<Result<Vec<_>, _>>()?;
+    known.retain(|known| all || here.has_one_of(&known.project_dir, &known.cwd));
+    let left_out = known.len().saturating_sub(limit);
+    // A hook that remembers something also reports the session, so those that matter come first already.
+    let mut mine = known.iter().take(limit).map(|known| store.read().session_activity(&known.session_id));
+    let mut mine = mine.by_ref().collect::<Result<Vec<SessionActivity>, _>>()?;
+    mine.sort_by_key(|known| std::cmp::Reverse(known.last_active_ms));
+    let lines = mine.iter().map(|known| session_line(store.read(), known)).collect::<Result<Vec<_>, _>>()?;
     if lines.is_empty() && limit > 0 {
         output::note(&match everywhere {
             0 => "note: no sessions in this project".to_owned(),
@@ -56,10 +60,13 @@ impl Directories {
     }
 
     pub(super) fn has(&mut self, known: &SessionActivity) -> bool {
-        let Some(session) = &known.session else { return false };
-        [&session.project_dir, &session.cwd].into_iter().filter(|directory| !directory.is_empty()).any(|directory| {
+        known.session.as_ref().is_some_and(|session| self.has_one_of(&session.project_dir, &session.cwd))
+    }
+
+    fn has_one_of(&mut self, project_dir: &str, cwd: &str) -> bool {
+        [project_dir, cwd].into_iter().filter(|directory| !directory.is_empty()).any(|directory| {
             let key = || project::key(Path::new(directory)) == self.here;
-            *self.seen.entry(directory.clone()).or_insert_with(key)
+            *self.seen.entry(directory.to_owned()).or_insert_with(key)
         })
     }
 }
@@ -88,9 +95,12 @@ fn goal(line: &SessionLine) -> String {
     goal.map_or_else(String::new, |(_, status, objective)| format!("{status}: {}", text::headline(objective, 60)))
 }
 
-fn shortest_unique<'a>(id: &'a str, all: &[String]) -> &'a str {
+/// In a sorted list, the neighbours of an id are most alike.
+fn shortest_unique<'a>(id: &'a str, sorted: &[String]) -> &'a str {
     let alike = |other: &String| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let most_alike = all.iter().filter(|other| *other != id).map(alike).max().unwrap_or(0);
+    let at = sorted.partition_point(|other| other.as_str() < id);
+    let neighbours = [at.wrapping_sub(1), at, at + 1].into_iter().filter_map(|at| sorted.get(at));
+    let most_alike = neighbours.filter(|other| *other != id).map(alike).max().unwrap_or(0);
     let end = id.char_indices().nth((most_alike + 1).max(ID_MIN)).map_or(id.len(), |(at, _)| at);
     id.get(..end).unwrap_or(id)
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 use serde_json::{Value, json};
 use steadfast_app::usage::report::Amounts;
 use steadfast_app::usage::summary::{SLOT_MS, Sum, Summary};
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::limit::{Axis, Cap, CapScope, Spend};
-use steadfast_system::paths::Paths;
 
+use crate::commands::own_paths;
 use crate::error::code;
 use crate::output::{CommandOutput, CommandResult};
 
 pub(super) fn run(db: Option<&Path>, summaries: &[(Host, Summary)], now: Millis) -> CommandResult {
-    let paths = Paths::find(db)?;
+    let paths = own_paths::find(db)?;
     let standings: Vec<Value> =
         paths.config.limits.caps.iter().filter_map(|cap| standing(cap, summaries, now)).collect();
     let is_reached = standings.iter().any(|standing| standing["reached"] == json!(true));
@@ -34,7 +34,7 @@ fn standing(cap: &Cap, summaries: &[(Host, Summary)], now: Millis) -> Option<Val
         // It has no sum of its own: each session has one.
         CapScope::Session => return None,
     };
-    let from = cap.start(now);
+    let from = clock::to_wall(cap.start(clock::from_wall(now)));
     let mut spent = Amounts::default();
     for (_, summary) in summaries {
         let is_of_model =

@@ -23,6 +23,7 @@ pub(super) struct HeadlessAgent {
 }
 
 impl Children {
+    /// An engine, or a process that makes a backup.
     pub(super) fn add_engine(&mut self, child: Child) {
         self.0.push(Kept { child, agent: None });
     }

@@ -5,7 +5,9 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use steadfast_app::upkeep;
 use steadfast_engine::interrupt::EndRequest;
+use steadfast_engine::old_runs;
 use steadfast_model::clock::{self, Millis};
 use steadfast_store::{Store, StoreError, StoreStamp};
 use steadfast_system::config::Config;
@@ -15,6 +17,7 @@ use steadfast_system::watch_lock::WatchLock;
 use super::children::Children;
 use super::report::{Report, Subject};
 use super::{appointments, engines, goals};
+use crate::backups;
 use crate::error::{CliError, code};
 use crate::outbox::{self, Audience};
 use crate::output;
@@ -23,6 +26,9 @@ use crate::output;
 const NAP: Millis = 1_000;
 /// The longest time between two looks into the store.
 const LOOK_EVERY: Millis = 5_000;
+
+/// The shortest time between two looks whether a backup is due.
+const BACKUP_EVERY: Duration = Duration::from_hours(1);
 
 /// One look at everything.
 pub(super) struct Round<'a> {
@@ -59,11 +65,13 @@ pub(super) struct Watch {
     children: Children,
     /// Why the store could not be used, while that lasts.
     trouble: Option<String>,
+    /// When it last looked whether a backup is due.
+    backup_tried: Option<Instant>,
 }
 
 impl Watch {
     pub(super) fn new(paths: Paths, report: Report, requests: Receiver<EndRequest>) -> Self {
-        Self { paths, report, requests, children: Children::default(), trouble: None }
+        Self { paths, report, requests, children: Children::default(), trouble: None, backup_tried: None }
     }
 
     pub(super) fn introduce(&self) {
@@ -172,7 +180,15 @@ impl Watch {
         let outcome = goals::look(&mut round);
         let outcome = outcome.and(engines::look(&mut round));
         let outcome = outcome.and(appointments::look(&mut round));
+        if self.backup_tried.is_none_or(|tried| tried.elapsed() >= BACKUP_EVERY) {
+            self.backup_tried = Some(Instant::now());
+            backups::ensure(round.paths).into_iter().for_each(|child| round.children.add_engine(child));
+        }
         let mut outlook = round.outlook;
+        // Nothing waits for it, and what fails is tried again.
+        let now = clock::now();
+        let _ = upkeep::step(&mut store, &self.paths.config, now);
+        let _ = old_runs::step(&self.paths.home, &mut store, &self.paths.config.retention, now);
         outbox::send(&self.paths, &mut store, Audience::Away);
         if let Some(at) = outbox::next_delivery(&self.paths, &store)? {
             outlook.look_at(at);

@@ -1,0 +1,124 @@
+//! Removes what runs leave that were over long ago: first what their agents printed, later their folders, worktrees and
+//! rows. A run with unsaved work in a worktree stays, and so does one whose end no public file shows yet.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use steadfast_model::clock::{DAY, Millis};
+use steadfast_model::run::RunKind;
+use steadfast_store::{OldRun, Store, StoreError};
+use steadfast_system::config::RetentionConfig;
+
+use crate::lock::RunLock;
+use crate::run_folder::RunFolder;
+use crate::worktree;
+
+/// What is spent is counted for a week, and a clock may be wrong by days.
+const LEAST_DAYS: u32 = 14;
+/// Runs that one step looks at.
+const WALKED: usize = 20;
+
+/// The two walks through the runs, as the store names them.
+const OUTPUTS: &str = "run_outputs";
+const RUNS: &str = "runs";
+
+#[derive(Debug, thiserror::Error)]
+pub enum OldRunsError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Removes outputs or one run, if that is due. Returns whether there may be more to do now.
+pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis) -> Result<bool, OldRunsError> {
+    let walks: [(&str, u32, Remove); 2] =
+        [(OUTPUTS, keep.output_days, remove_outputs), (RUNS, keep.runs_days, remove_run)];
+    for (walk, days, remove) in walks {
+        let Some(position) = store.read().walk_position(walk, now)? else { continue };
+        let position = if days == 0 { None } else { walk_on(home, store, &position, days, now, remove)? };
+        store.write(|db| db.put_walk(walk, position.as_deref(), now))?;
+        if position.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Removes a run or a part of it. Returns whether it did something.
+type Remove = fn(&Path, &mut Store, &OldRun) -> Result<bool, OldRunsError>;
+
+/// Goes to the next runs; ends after the first that something was removed of. Returns where to continue.
+fn walk_on(
+    home: &Path,
+    store: &mut Store,
+    position: &str,
+    days: u32,
+    now: Millis,
+    remove: Remove,
+) -> Result<Option<String>, OldRunsError> {
+    let least = if days < LEAST_DAYS { LEAST_DAYS } else { days };
+    let before = store.read().aged_now(now)?.saturating_sub(Millis::from(least) * DAY);
+    let runs = store.read().runs_over(before, position, WALKED)?;
+    for run in &runs {
+        // While this lock is held, no engine can resume the run.
+        let is_free = !RunFolder::at(home, &run.run_id).path().is_dir() || !RunLock::is_held(home, &run.run_id)?;
+        if is_free && remove(home, store, run)? {
+            return Ok(Some(run.run_id.clone()));
+        }
+    }
+    Ok(runs.last().filter(|_| runs.len() == WALKED).map(|run| run.run_id.clone()))
+}
+
+/// Removes the folders of attempts: what agents printed, word for word.
+fn remove_outputs(home: &Path, _store: &mut Store, run: &OldRun) -> Result<bool, OldRunsError> {
+    let folder = RunFolder::at(home, &run.run_id);
+    let outputs = folder.attempts();
+    if outputs.is_empty() || is_owed(&folder, run) {
+        return Ok(false);
+    }
+    let Some(_lock) = RunLock::try_take(home, &run.run_id)? else { return Ok(false) };
+    outputs.iter().try_for_each(fs_err::remove_dir_all)?;
+    Ok(true)
+}
+
+fn remove_run(home: &Path, store: &mut Store, run: &OldRun) -> Result<bool, OldRunsError> {
+    let folder = RunFolder::at(home, &run.run_id);
+    if folder.path().is_dir() {
+        if is_owed(&folder, run) || has_work(home, run) {
+            return Ok(false);
+        }
+        let Some(_lock) = RunLock::try_take(home, &run.run_id)? else { return Ok(false) };
+        // It may have been resumed before the lock was taken.
+        if store.read().run(&run.run_id)?.is_none_or(|row| row.updated_at_ms != run.updated_at_ms) {
+            return Ok(false);
+        }
+        // The row leads here again if this ends half-way.
+        fs_err::remove_dir_all(folder.path())?;
+    } else if has_work(home, run) {
+        return Ok(false);
+    }
+    remove_if_there(&home.join("worktrees").join(&run.run_id))?;
+    while !store.write(|db| db.delete_some_of_run(run))? {}
+    Ok(true)
+}
+
+/// Outputs of pipelines are published from the answers of their agents.
+fn is_owed(folder: &RunFolder, run: &OldRun) -> bool {
+    run.kind == RunKind::Pipeline && !folder.is_end_published(run.completed_at_ms)
+}
+
+/// Removes the worktrees whose work is committed. Returns whether one stays.
+fn has_work(home: &Path, run: &OldRun) -> bool {
+    // A worktree that cannot be removed is found again below.
+    let _ = worktree::remove_clean(home, Path::new(&run.project_dir), &run.run_id, &run.name, false);
+    let Ok(entries) = fs_err::read_dir(home.join("worktrees").join(&run.run_id)) else { return false };
+    entries.flatten().any(|entry| entry.path().join(".git").exists())
+}
+
+fn remove_if_there(path: &PathBuf) -> io::Result<()> {
+    match fs_err::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,188 @@
+//! The keys of services, one line per family: how they begin, which characters follow, and how many.
+
+/// The characters behind a prefix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chars {
+    Alphanumeric,
+    Uppercase,
+    Hex,
+    /// With `-` and `_`.
+    Url,
+    /// With `.` inside as well.
+    Dotted,
+    Base64,
+    /// All that keys consist of.
+    Any,
+    /// The prefix is an address and stays.
+    Path,
+}
+
+/// How much must follow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    Least(usize),
+    /// With a digit, or at least 45: words begin like these too.
+    Digit(usize),
+    /// Exactly so many up to the end of the word.
+    Exactly(usize),
+    /// A UUID.
+    Uuid,
+    /// At least so many, up to the end of the word, that look as if drawn by lot.
+    Random(usize),
+}
+
+use Chars::{Alphanumeric, Any, Base64, Dotted, Hex, Path, Uppercase, Url};
+use Size::{Digit, Exactly, Least, Random, Uuid};
+
+pub(super) type Family = (&'static str, Chars, Size);
+
+pub(super) const FAMILIES: &[Family] = &[
+    // Clouds.
+    ("AKIA ABIA ACCA", Uppercase, Least(12)),
+    ("ASIA", Uppercase, Digit(12)),
+    ("A3T", Uppercase, Exactly(17)),
+    ("ABSK bedrock-api-key-", Base64, Digit(60)),
+    ("amzn.mws.", Url, Least(30)),
+    ("AIza GOCSPX-", Url, Least(16)),
+    ("ya29.", Dotted, Least(16)),
+    ("1//0", Url, Digit(30)),
+    ("AQVN", Url, Random(30)),
+    ("t1.", Dotted, Digit(80)),
+    ("LTAI AKID", Alphanumeric, Digit(12)),
+    ("dop_v1_ doo_v1_ dor_v1_", Hex, Least(16)),
+    ("SCW", Uppercase, Exactly(17)),
+    ("HRKU-", Url, Least(30)),
+    ("fo1_ fm1a_ fm1r_ fm2_", Any, Digit(20)),
+    ("rnd_ nfp_ nfc_ nfo_", Alphanumeric, Digit(20)),
+    ("v1.0-", Url, Least(60)),
+    ("vcp_ vck_ vca_ vci_", Alphanumeric, Digit(20)),
+    ("sbp_ sb_secret_", Url, Digit(20)),
+    ("napi_", Alphanumeric, Digit(30)),
+    ("pscale_tkn_ pscale_pw_ pscale_oauth_", Dotted, Least(16)),
+    ("AVNS_", Url, Digit(16)),
+    ("aivenv1_", Url, Least(20)),
+    ("AstraCS:", Any, Digit(30)),
+    // Code and packages.
+    ("gho_ ghp_ ghr_ ghs_ ghu_", Alphanumeric, Least(8)),
+    ("github_pat_", Url, Least(8)),
+    ("glpat-", Dotted, Least(8)),
+    ("gldt- glrt- glft- glwt-", Dotted, Digit(16)),
+    ("glptt- glsoat- glcbt- glagent- glimt- glffct- gloas- GR1348941", Dotted, Least(16)),
+    ("ATATT ATCTT", Any, Least(30)),
+    ("ATBB BBDC-", Url, Digit(24)),
+    ("npm_", Alphanumeric, Least(16)),
+    ("pypi-", Url, Digit(16)),
+    ("rubygems_", Hex, Least(24)),
+    ("cio", Alphanumeric, Random(32)),
+    ("oy2", Alphanumeric, Exactly(43)),
+    ("CLOJARS_", Alphanumeric, Least(30)),
+    ("dckr_pat_ dckr_oat_", Url, Least(16)),
+    ("AKCp cmVmd", Alphanumeric, Digit(40)),
+    ("CCIPAT_ CCIPRJ_", Url, Least(30)),
+    ("bkua_ bkct_ bkaj_ bkpt_ bkps_", Alphanumeric, Digit(30)),
+    ("squ_ sqp_ sqa_ sqb_", Hex, Least(30)),
+    ("snyk_uat. snyk_sat.", Dotted, Least(20)),
+    ("sgp_", Url, Digit(30)),
+    ("PMAK- PMAT-", Url, Digit(20)),
+    ("API-", Uppercase, Exactly(26)),
+    ("pat", Dotted, Random(60)),
+    ("pnu_ pnb_", Alphanumeric, Digit(30)),
+    ("rdme_", Alphanumeric, Least(30)),
+    ("tk-us-", Url, Digit(30)),
+    ("ico-", Alphanumeric, Exactly(32)),
+    // Models.
+    ("sk-ant- sk-proj-", Url, Least(8)),
+    ("sk-", Url, Digit(8)),
+    ("sk_", Hex, Exactly(48)),
+    ("csk-", Alphanumeric, Digit(30)),
+    ("hf_ api_org_", Alphanumeric, Least(16)),
+    ("gsk_ xai- pplx- nvapi-", Url, Digit(16)),
+    ("r8_ fw_", Alphanumeric, Digit(20)),
+    ("tgp_v1_", Url, Least(20)),
+    ("lsv2_pt_ lsv2_sk_ ls__", Url, Digit(24)),
+    ("pcsk_ jina_", Url, Digit(30)),
+    ("tvly- tvly-dev- tvly-prod-", Alphanumeric, Digit(20)),
+    ("fc-", Hex, Exactly(32)),
+    ("pa-", Url, Random(40)),
+    ("wandb_v1_", Url, Least(30)),
+    ("phx_ phs_ phc_", Alphanumeric, Digit(30)),
+    // Data.
+    ("dapi dkea dosa", Hex, Exactly(32)),
+    ("4b1d", Alphanumeric, Random(38)),
+    ("aio_", Alphanumeric, Digit(24)),
+    ("gAAAAAB", Url, Least(60)),
+    // Secrets, identity and networks.
+    ("hvs. hvb. hvr.", Url, Least(16)),
+    ("s.", Alphanumeric, Exactly(24)),
+    ("dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", Dotted, Least(16)),
+    ("pul-", Hex, Exactly(40)),
+    ("tskey- tskey-auth- tskey-api- tskey-client-", Url, Digit(12)),
+    ("ops_eyJ", Base64, Least(30)),
+    ("A3-", Url, Exactly(37)),
+    ("A3-", Url, Exactly(36)),
+    ("st.", Dotted, Digit(60)),
+    ("bws. 0.", Any, Digit(60)),
+    ("00", Url, Random(40)),
+    ("sha256~", Url, Least(30)),
+    ("AGE-SECRET-KEY- AGE-PLUGIN-", Url, Least(12)),
+    ("eyJ", Dotted, Least(13)),
+    ("ZXlK", Base64, Digit(60)),
+    ("xprv yprv zprv", Alphanumeric, Digit(60)),
+    ("s-s4t2ud- s-s4t2af-", Hex, Least(30)),
+    ("zpka_", Url, Digit(30)),
+    ("p8e-", Alphanumeric, Exactly(32)),
+    ("signkey-prod- signkey-test-", Hex, Least(30)),
+    // Chat and mail.
+    ("xapp- xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xwfp-", Any, Digit(8)),
+    ("xoxe.xox", Url, Digit(20)),
+    ("hooks.slack.com/services/ hooks.slack.com/triggers/ hooks.slack.com/workflows/", Path, Least(1)),
+    ("discord.com/api/webhooks/ discord.com/api/v10/webhooks/", Path, Least(1)),
+    ("discordapp.com/api/webhooks/ discordapp.com/api/v10/webhooks/", Path, Least(1)),
+    ("webhook.office.com/webhookb2/ outlook.office.com/webhook/", Path, Least(30)),
+    ("hooks.zapier.com/hooks/catch/ hook.eu1.make.com/ hook.us1.make.com/ hook.eu2.make.com/", Path, Least(8)),
+    ("maker.ifttt.com/trigger/", Path, Least(20)),
+    ("mfa.", Url, Least(60)),
+    ("SG.", Dotted, Digit(33)),
+    ("key-", Hex, Exactly(32)),
+    ("xkeysib- xsmtpsib-", Url, Least(30)),
+    ("re_", Url, Random(30)),
+    ("mlsn.", Hex, Least(30)),
+    ("md-", Url, Random(22)),
+    ("SK", Hex, Exactly(32)),
+    ("u+", Url, Exactly(18)),
+    // Money and shops.
+    ("rk_live_ rk_test_ sk_live_ sk_test_ sk_prod_ rk_prod_ sk_org_live_", Alphanumeric, Least(8)),
+    ("whsec_", Base64, Least(16)),
+    ("sq0atp- sq0csp- sq0idp-", Url, Least(16)),
+    ("EAA", Url, Random(50)),
+    ("IGQ", Alphanumeric, Digit(80)),
+    ("access_token$production$ access_token$sandbox$", Any, Least(30)),
+    ("shpat_ shpss_ shpca_ shppa_ shptka_", Hex, Least(16)),
+    ("duffel_live_ duffel_test_", Url, Least(30)),
+    ("EZAK EZTK", Alphanumeric, Digit(40)),
+    ("FLWSECK- FLWSECK_TEST-", Url, Digit(12)),
+    ("shippo_live_ shippo_test_", Hex, Least(20)),
+    ("rzp_live_ rzp_test_", Alphanumeric, Least(12)),
+    ("fio-u-", Url, Least(30)),
+    ("sm_pat_ sm_aat_ sm_sat_", Alphanumeric, Least(14)),
+    // Work.
+    ("lin_api_ lin_oauth_", Alphanumeric, Least(16)),
+    ("ntn_ secret_", Alphanumeric, Digit(36)),
+    ("figd_ figdr_ figo_", Url, Digit(24)),
+    ("tfp_", Url, Digit(40)),
+    ("pat-na1- pat-eu1- CFPAT-", Url, Least(30)),
+    ("sl.", Dotted, Digit(100)),
+    ("dG9rO", Base64, Least(40)),
+    ("sk.eyJ tk.eyJ", Dotted, Least(30)),
+    ("tr_dev_ tr_prod_ tr_stg_", Alphanumeric, Digit(16)),
+    // Watching.
+    ("00D", Any, Random(60)),
+    ("scrypt: pbkdf2:sha256: pbkdf2_sha256$ pbkdf2_sha1$ argon2$ bcrypt$", Any, Digit(40)),
+    ("sntrys_ sntryu_", Any, Least(30)),
+    ("NRAK- NRJS- NRII- NRRA- NRIQ-", Url, Digit(16)),
+    ("glsa_ glc_", Any, Digit(30)),
+    ("dt0c01. dt0s01. dt0s02. dt0s16.", Dotted, Least(30)),
+    ("hcaik_ hcxik_ hcamk_", Alphanumeric, Digit(30)),
+    ("sdk- api- mob-", Url, Uuid),
+    ("AAAAAAAAAAAAAAAAAAAA", Any, Digit(80)),
+];

@@ -1,0 +1,101 @@
+//! Secrets that a language or a kind of file marks in its own way: SQL, Dockerfiles, settings without `=`, PuTTY's keys,
+//! JSON web keys, Oracle's addresses.
+
+use std::ops::Range;
+
+use super::names::{self, Grade};
+use super::words::{has, is_ordinary, is_reference, is_sentence};
+use super::{after, before, is_run, window};
+
+const LINE_MAX: usize = 1_024;
+/// Members of a JSON web key that are private.
+const KEY_PARTS: &str = "d k p q dp dq qi";
+const KEY_PART_MIN: usize = 20;
+
+/// The secret that a word of a language announces.
+pub(super) fn of_word(text: &str, at: usize, run: &str) -> Option<Range<usize>> {
+    let end = at + run.len();
+    match run {
+        "IDENTIFIED" | "identified" => identified(text, end),
+        "ENV" | "ARG" => variable(text, end),
+        "Private-Lines" => putty(text, end),
+        "requirepass" | "masterauth" | "bindpw" | "rootpw" | "ConvertTo-SecureString" => setting(text, end),
+        "thin" => oracle(text, end),
+        "snmp-server" => after(text, end).strip_prefix(" community").and_then(|_| setting(text, end + 10)),
+        "d" | "k" | "p" | "q" | "dp" | "dq" | "qi" => web_key(text, at, run),
+        _ => None,
+    }
+}
+
+/// `IDENTIFIED BY '…'`, with or without the name of a method.
+fn identified(text: &str, end: usize) -> Option<Range<usize>> {
+    let line = window(text, end, LINE_MAX).split('\n').next()?;
+    let by = line.find(" BY ").or_else(|| line.find(" by ")).filter(|by| *by < 64)? + 4;
+    let quote = after(line, by).trim_start().chars().next()?;
+    let start = by + after(line, by).find(quote)? + quote.len_utf8();
+    let value = after(line, start);
+    let length = match quote {
+        '\'' | '"' => value.find(quote)?,
+        _ => return None,
+    };
+    plain(text, end + start, length)
+}
+
+/// `ENV NAME value` of a Dockerfile.
+fn variable(text: &str, end: usize) -> Option<Range<usize>> {
+    let line = window(text, end, LINE_MAX).split('\n').next()?.strip_prefix(' ')?;
+    let name = line.bytes().take_while(|byte| is_run(*byte)).count();
+    let value = after(line, name).strip_prefix(' ')?.trim_start();
+    let named = matches!(names::grade(line.get(..name)?), Some(Grade::Strong | Grade::Token | Grade::Key));
+    let start = end + 1 + line.len() - value.len();
+    named.then(|| plain(text, start, value.trim_end().len())).flatten()
+}
+
+/// `requirepass …`: the value is the next word.
+fn setting(text: &str, end: usize) -> Option<Range<usize>> {
+    let rest = window(text, end, LINE_MAX).strip_prefix(' ')?;
+    let value = rest.trim_start_matches([' ', '"', '\'']);
+    let length = value.find(|c: char| c.is_whitespace() || "\"'".contains(c)).unwrap_or(value.len());
+    let word = value.get(..length)?;
+    if is_sentence(word) || length < 5 {
+        return None;
+    }
+    plain(text, end + 1 + rest.len() - value.len(), length)
+}
+
+/// The private lines of a key of PuTTY, with the seal behind them.
+fn putty(text: &str, end: usize) -> Option<Range<usize>> {
+    let rest = after(text, end).strip_prefix(": ")?;
+    let start = text.len() - rest.len() + window(rest, 0, LINE_MAX).find('\n')? + 1;
+    let seal = after(text, start).find("Private-MAC").unwrap_or(after(text, start).len());
+    let line = after(text, start + seal).find('\n').unwrap_or(after(text, start + seal).len());
+    Some(start..start + seal + line)
+}
+
+/// `jdbc:oracle:thin:scott/…@host`.
+fn oracle(text: &str, end: usize) -> Option<Range<usize>> {
+    let user = window(text, end, LINE_MAX).strip_prefix(':')?;
+    let slash = user.bytes().take_while(|byte| is_run(*byte)).count();
+    let password = after(user, slash).strip_prefix('/')?;
+    let length = password.find(['@', ' ', '\n', '"']).filter(|end| after(password, *end).starts_with('@'))?;
+    plain(text, end + 2 + slash, length)
+}
+
+/// `"d": "…"` beside the kind of the key.
+fn web_key(text: &str, at: usize, name: &str) -> Option<Range<usize>> {
+    let rest = after(text, at + name.len());
+    if !has(KEY_PARTS, name) || before(text, at, 1) != "\"" {
+        return None;
+    }
+    let value = rest.strip_prefix('"')?.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    let length = value.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"-_+/=".contains(byte)).count();
+    let near = |text: &str| text.contains("\"kty\"");
+    let key = length >= KEY_PART_MIN && (near(before(text, at, LINE_MAX)) || near(window(text, at, LINE_MAX)));
+    let start = text.len() - value.len();
+    key.then_some(start..start + length)
+}
+
+fn plain(text: &str, start: usize, length: usize) -> Option<Range<usize>> {
+    let word = text.get(start..start + length)?;
+    (!word.is_empty() && !is_reference(word) && !is_ordinary(word)).then_some(start..start + length)
+}

@@ -1,0 +1,156 @@
+//! How many known secrets are removed, and how much ordinary text is left alone, measured on the files in `corpus/`.
+
+use super::*;
+
+const KEYS: &str = include_str!("corpus/keys.txt");
+const CONTEXTS: &str = include_str!("corpus/contexts.txt");
+const INNOCENTS: &str = include_str!("corpus/innocents.txt");
+
+/// How many values are made of each line.
+const SEEDS: u64 = 4;
+
+/// Characters without a glyph, put inside of secrets.
+const INVISIBLE: [char; 9] =
+    ['\u{200b}', '\u{200d}', '\u{feff}', '\u{ad}', '\u{fe0f}', '\u{2060}', '\u{e0041}', '\u{34f}', '\u{180e}'];
+
+/// A small generator, so that every run tests the same values.
+struct Made(u64);
+
+impl Made {
+    fn next(&mut self) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap()
+    }
+
+    fn of(&mut self, alphabet: char, count: usize) -> String {
+        let (lower, upper, digits) = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789");
+        let characters: Vec<char> = match alphabet {
+            'a' => [lower, upper].concat(),
+            'l' => lower.to_owned(),
+            'u' => upper.to_owned(),
+            'n' => [lower, digits].concat(),
+            'N' => [upper, digits].concat(),
+            'A' => [lower, upper, digits].concat(),
+            'x' => "0123456789abcdef".to_owned(),
+            'X' => "0123456789ABCDEF".to_owned(),
+            'd' => digits.to_owned(),
+            'b' => [lower, upper, digits, "+/"].concat(),
+            'w' => [lower, upper, digits, "-_"].concat(),
+            '_' => [lower, upper, digits, "_"].concat(),
+            't' => [lower, "234567"].concat(),
+            'T' => [upper, "234567"].concat(),
+            's' => "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".to_owned(),
+            'y' => "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L".to_owned(),
+            other => panic!("no alphabet {other}"),
+        }
+        .chars()
+        .collect();
+        (0..count).map(|_| characters[self.next() % characters.len()]).collect()
+    }
+
+    /// A line with its generators replaced.
+    fn line(&mut self, template: &str) -> String {
+        let mut text = String::new();
+        let mut rest = template;
+        while let Some((plain, behind)) = rest.split_once('{') {
+            text.push_str(plain);
+            let (inside, after) = behind.split_once('}').unwrap_or((behind, ""));
+            let mut letters = inside.chars();
+            let alphabet = letters.next().unwrap_or(' ');
+            if inside == "uuid" {
+                let groups = [8, 4, 4, 4, 12].map(|count| self.of('x', count));
+                text.push_str(&groups.join("-"));
+                rest = after;
+            } else if let Some(count) = letters.as_str().parse().ok().filter(|_| alphabet.is_ascii_alphabetic()) {
+                text.push_str(&self.of(alphabet, count));
+                rest = after;
+            } else {
+                text.push('{');
+                rest = behind;
+            }
+        }
+        (text + rest).replace('↵', "\n")
+    }
+}
+
+fn lines(file: &str) -> impl Iterator<Item = &str> {
+    file.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
+}
+
+/// The text and the secrets in it.
+fn marked(line: &str) -> (String, Vec<String>) {
+    let secrets = line.split('«').skip(1).filter_map(|part| part.split_once('»')).map(|(secret, _)| secret.to_owned());
+    let secrets = secrets.collect();
+    (line.replace(['«', '»'], ""), secrets)
+}
+
+/// Whether a secret or half of it is still there.
+fn leaks(clean: &str, secret: &str) -> bool {
+    let letters: Vec<char> = secret.chars().filter(|c| !INVISIBLE.contains(c)).collect();
+    let seen: String = clean.chars().filter(|c| !INVISIBLE.contains(c)).collect();
+    letters.windows(letters.len().div_ceil(2)).any(|half| seen.contains(&half.iter().collect::<String>()))
+}
+
+/// The secret with an invisible character after every fifth.
+fn broken_up(secret: &str, made: &mut Made) -> String {
+    let mut text = String::new();
+    for (at, letter) in secret.chars().enumerate() {
+        text.push(letter);
+        if at % 5 == 2 {
+            text.push(INVISIBLE[made.next() % INVISIBLE.len()]);
+        }
+    }
+    text
+}
+
+/// The share of lines that fail, in hundredths of a percent, after printing them.
+fn measure(group: &str, file: &str, fails: impl Fn(&str, &mut Made) -> Option<String>) -> usize {
+    let (mut failed, mut tried) = (0, 0);
+    for line in lines(file) {
+        for seed in 0..SEEDS {
+            let mut made = Made(seed * 1_000_003 + 17);
+            tried += 1;
+            if let Some(shown) = fails(line, &mut made) {
+                failed += 1;
+                println!("{group}: {line}\n    {shown}");
+            }
+        }
+    }
+    println!("{group}: {failed} of {tried}");
+    failed * 10_000 / tried
+}
+
+#[test]
+fn known_secrets_are_removed_and_ordinary_text_is_not() {
+    let leaked = |text: &str, secrets: &[String]| {
+        let clean = redact(text);
+        secrets.iter().any(|secret| leaks(&clean, secret)).then(|| clean.into_owned())
+    };
+    let bare = measure("bare keys", KEYS, |line, made| {
+        let key = made.line(line);
+        leaked(&format!("use {key} here"), std::slice::from_ref(&key)).or_else(|| leaked(&key.clone(), &[key]))
+    });
+    let context = measure("contexts", CONTEXTS, |line, made| {
+        let (text, secrets) = marked(&made.line(line));
+        leaked(&text, &secrets)
+    });
+    let broken = measure("broken up keys", KEYS, |line, made| {
+        let key = made.line(line);
+        leaked(&broken_up(&key, made), &[key])
+    });
+    let broken_context = measure("broken up contexts", CONTEXTS, |line, made| {
+        let (text, secrets) = marked(&made.line(line));
+        leaked(&broken_up(&text, made), &secrets)
+    });
+    let touched = measure("innocents", INNOCENTS, |line, made| {
+        let text = made.line(line);
+        let clean = redact(&text);
+        (clean != text).then(|| clean.into_owned())
+    });
+    for (group, failed) in
+        [("keys", bare), ("contexts", context), ("broken keys", broken), ("broken contexts", broken_context)]
+    {
+        assert!(failed <= 300, "{group}: {failed} of 10,000 leaked");
+    }
+    assert!(touched <= 70, "{touched} of 10,000 innocents touched");
+}

@@ -1,0 +1,195 @@
+//! Deletes what is older than `[retention]` says, a little at a time. Each task walks through its rows in small steps,
+//! continues where the last step ended, and rests for a day when it is through. A process that dies in between loses
+//! nothing: a step and its position are one transaction. Sums are kept in the transaction that deletes their details.
+
+mod goals;
+mod ledger;
+mod notes;
+mod runs;
+mod sessions;
+
+use rusqlite::{TransactionBehavior, params};
+use strum::{EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
+
+use crate::{Db, Outage, Store, StoreError, explain};
+use steadfast_model::clock::{DAY, Millis};
+use steadfast_system::config::RetentionConfig;
+
+pub use ledger::{UsageDay, UsageKey};
+pub use runs::OldRun;
+
+/// Rows that one step deletes.
+const DELETED: usize = 200;
+/// Rows that one step looks at.
+const SEEN: usize = 400;
+/// Sessions or goals that one step looks at: each takes several queries.
+const WALKED: usize = 40;
+/// Between two steps of a task that is not through.
+const SOON: Millis = 2_000;
+/// Free pages that stay for the next rows, and those that one step gives back.
+const PAGES_KEPT: u64 = 256;
+const PAGES_RETURNED: usize = 64;
+/// The caps of a week are counted from the details, and a clock may be wrong by days.
+const LEAST_DAYS: u32 = 14;
+
+/// What is kept for how long.
+#[derive(Debug, Clone)]
+pub struct Keep<'a> {
+    pub details: &'a RetentionConfig,
+    /// Days that session memory is kept; 0 keeps everything.
+    pub memory_days: u32,
+}
+
+/// The tasks, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+enum Task {
+    Memory,
+    Ledger,
+    Goals,
+    Cursors,
+    Sessions,
+    Notes,
+    Pages,
+}
+
+/// How far a step came.
+#[derive(Debug, PartialEq, Eq)]
+enum Reached {
+    /// The task is through.
+    End,
+    /// It continues here.
+    At(String),
+}
+
+impl Store {
+    /// Does one step of the task that waits longest, if one is due. Returns whether there may be more to do now. Does
+    /// not wait for other processes: whatever they do is more urgent.
+    pub fn upkeep(&mut self, keep: &Keep<'_>, now: Millis) -> Result<bool, StoreError> {
+        if self.read().due_task(now)?.is_none() {
+            return Ok(false);
+        }
+        let returns_pages = self.returns_pages()?;
+        let done = self.write_if_free(|db| {
+            // Another process may have done it meanwhile.
+            let Some((task, position)) = db.due_task(now)? else { return Ok(false) };
+            let reached = match task {
+                Task::Pages if !returns_pages => Reached::End,
+                task => db.upkeep_step(task, &position, keep, now)?,
+            };
+            let (position, due) = match reached {
+                Reached::End => (String::new(), now + DAY),
+                Reached::At(position) => (position, now + SOON),
+            };
+            db.put_upkeep(task.into(), &position, due)?;
+            Ok(true)
+        })?;
+        Ok(done.unwrap_or(false))
+    }
+
+    /// Does everything that is due, with other processes in between.
+    pub fn upkeep_all(&mut self, keep: &Keep<'_>, now: Millis) -> Result<(), StoreError> {
+        let mut now = now;
+        while self.upkeep(keep, now)? {
+            now += SOON;
+        }
+        Ok(())
+    }
+
+    /// Runs `work` in a write transaction unless another process writes; `None` then.
+    fn write_if_free<T>(
+        &mut self,
+        work: impl FnOnce(Db<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let before: i64 = self.db.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+        self.db.pragma_update(None, "busy_timeout", 0)?;
+        let path = self.path.clone();
+        let run = || {
+            let begun = self.db.transaction_with_behavior(TransactionBehavior::Immediate);
+            let tx = begun.map_err(|error| explain(&path, error))?;
+            let done = work(Db(&tx, &self.added_message))?;
+            tx.commit().map_err(|error| explain(&path, error))?;
+            Ok(done)
+        };
+        let done = run();
+        self.db.pragma_update(None, "busy_timeout", before)?;
+        match done {
+            Err(error) if StoreError::outage(&error) == Some(Outage::Busy) => Ok(None),
+            done => done.map(Some),
+        }
+    }
+}
+
+impl Db<'_> {
+    /// The task that waits longest, if one is due, and where it continues. A moment far ahead was written by a clock
+    /// that was wrong.
+    fn due_task(self, now: Millis) -> Result<Option<(Task, String)>, StoreError> {
+        let sql = "SELECT task, position, due_at_ms FROM upkeep";
+        let known: Vec<(String, String, Millis)> =
+            self.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let waits = Task::iter().map(|task| {
+            let row = known.iter().find(|(name, ..)| name == <&str>::from(task));
+            let (position, due) = row.map_or((String::new(), 0), |(_, position, due)| (position.clone(), *due));
+            (task, position, if due > now + 2 * DAY { 0 } else { due })
+        });
+        let first = waits.min_by_key(|(.., due)| *due);
+        Ok(first.filter(|(.., due)| *due <= now).map(|(task, position, _)| (task, position)))
+    }
+
+    fn put_upkeep(self, task: &str, position: &str, due: Millis) -> Result<(), StoreError> {
+        let sql = "INSERT OR REPLACE INTO upkeep (task, position, due_at_ms) VALUES (?1, ?2, ?3)";
+        self.execute(sql, params![task, position, due])?;
+        Ok(())
+    }
+
+    /// Where a walk of another crate continues; `None` while it rests.
+    pub fn walk_position(self, walk: &str, now: Millis) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT position FROM upkeep WHERE task = ?1 AND due_at_ms > ?2 AND due_at_ms <= ?2 + ?3";
+        if self.first(sql, params![walk, now, 2 * DAY], |_| Ok(()))?.is_some() {
+            return Ok(None);
+        }
+        let sql = "SELECT position FROM upkeep WHERE task = ?1";
+        Ok(Some(self.first(sql, [walk], |row| row.get(0))?.unwrap_or_default()))
+    }
+
+    /// Notes where such a walk continues; without a position it is through and rests for a day.
+    pub fn put_walk(self, walk: &str, position: Option<&str>, now: Millis) -> Result<(), StoreError> {
+        self.put_upkeep(walk, position.unwrap_or_default(), if position.is_some() { now } else { now + DAY })
+    }
+
+    fn upkeep_step(self, task: Task, position: &str, keep: &Keep<'_>, now: Millis) -> Result<Reached, StoreError> {
+        let aged = self.aged_now(now)?;
+        let details = keep.details;
+        match task {
+            Task::Memory => self.forget_some(position, cut(aged, keep.memory_days, 1), aged),
+            Task::Ledger => self.prune_ledger(position, cut(aged, details.ledger_days, LEAST_DAYS)),
+            Task::Goals => {
+                let events = cut(aged, details.goal_events_days, 1);
+                self.prune_goals(position, events, cut(aged, details.goals_days, 1))
+            }
+            Task::Cursors => self.prune_cursors(position, cut(aged, details.ledger_days, LEAST_DAYS)),
+            Task::Sessions => self.prune_sessions(position, cut(aged, details.ledger_days, LEAST_DAYS)),
+            Task::Notes => self.prune_notes(aged, cut(aged, details.runs_days, LEAST_DAYS)),
+            Task::Pages => self.return_some_pages(),
+        }
+    }
+
+    /// Gives free pages back that deleted rows left.
+    fn return_some_pages(self) -> Result<Reached, StoreError> {
+        let free = || self.0.pragma_query_value(None, "freelist_count", |row| row.get::<_, i64>(0));
+        let too_many = |free: i64| u64::try_from(free).is_ok_and(|free| free > PAGES_KEPT);
+        if !too_many(free()?) {
+            return Ok(Reached::End);
+        }
+        self.return_pages(PAGES_RETURNED)?;
+        Ok(if too_many(free()?) { Reached::At(String::new()) } else { Reached::End })
+    }
+}
+
+/// What happened before this moment may go; `None` keeps everything.
+fn cut(aged: Millis, days: u32, least: u32) -> Option<Millis> {
+    (days > 0).then(|| aged.saturating_sub(Millis::from(days.max(least)) * DAY))
+}
+
+#[cfg(test)]
+mod tests;

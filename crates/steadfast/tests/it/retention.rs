@@ -1,0 +1,263 @@
+//! Nothing grows for ever: old details go a little at a time, sums stay, and lists are as long as asked for.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::client;
+use crate::env::Env;
+use crate::runs::World;
+use crate::schemas::check;
+
+const DAY: i64 = 86_400_000;
+const START: &str = "SessionStart";
+
+impl Env {
+    /// Makes everything in the store this many days older.
+    fn age_all(&self, days: i64) {
+        let columns = "SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+                       WHERE m.type = 'table' AND m.name NOT LIKE '%fts%' AND m.name NOT IN ('upkeep', 'clock')
+                         AND c.name LIKE '%\\_ms' ESCAPE '\\' AND c.name NOT IN ('time_used_rest_ms', 'duration_ms', 'every_ms')";
+        for row in self.sql(columns) {
+            let (table, column) = (&row[0], &row[1]);
+            self.execute(&format!("UPDATE {table} SET {column} = {column} - {} WHERE {column} > 0", days * DAY));
+        }
+    }
+
+    /// New sessions start until nothing is left to do.
+    fn upkeep(&self) {
+        for number in 0..200 {
+            self.execute("UPDATE upkeep SET due_at_ms = 0 WHERE position <> ''");
+            self.hook(&format!("new{number}"), &json!({"hook_event_name": START, "source": "startup"}));
+            let left = self.sql("SELECT count(*) FROM upkeep WHERE position <> ''");
+            if left == [["0"]] && self.sql("SELECT count(*) >= 7 FROM upkeep") == [["1"]] {
+                return;
+            }
+        }
+        panic!("upkeep does not come to an end");
+    }
+
+    fn number(&self, sql: &str) -> i64 {
+        self.sql(sql)[0][0].parse().unwrap_or(0)
+    }
+}
+
+#[test]
+fn a_long_history_is_cut_and_the_rest_is_one_flag_away() {
+    let env = Env::new();
+    env.start(&["First"]);
+    env.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
+         INSERT INTO goal_history (session_id, goal_id, objective, status, created_at_ms, updated_at_ms)
+         SELECT 's1', 'old-' || i, 'Objective ' || i, 'complete', i, i FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
+         INSERT INTO goal_events (session_id, goal_id, event_type, payload_json, created_at_ms)
+         SELECT 's1', 'old-1', 'tokens_accounted', '{}', i FROM n",
+    );
+    for all in [&["history"][..], &["history", "--all"]] {
+        let text = env.goal(all).succeeds().stdout.clone();
+        assert!(text.contains("First") && text.contains("Objective 60") && !text.contains("Objective 36\n"), "{text}");
+        assert!(text.ends_with("36 goals more; `--limit 0` lists all\n"), "{text}");
+        let json = env.goal(&[all, &["--format=json"]].concat()).json();
+        check("goal-history.schema.json", &json);
+        let lengths =
+            |json: &Value| [json["goals"].as_array().unwrap().len(), json["events"].as_array().unwrap().len()];
+        assert_eq!(
+            (lengths(&json), &json["more_goals"], &json["more_events"]),
+            ([25, 1_000], &json!(36), &json!(true))
+        );
+        let whole = env.goal(&[all, &["--format=json", "--limit", "0"]].concat()).json();
+        check("goal-history.schema.json", &whole);
+        assert_eq!(lengths(&whole)[0], 61);
+        assert_eq!(i64::try_from(lengths(&whole)[1]).unwrap(), env.number("SELECT count(*) FROM goal_events"));
+        let text = env.goal(&[all, &["--limit", "0"]].concat()).succeeds().stdout.clone();
+        assert_eq!((text.matches("Objective ").count(), text.contains("more;")), (60, false));
+        assert!(!text.contains("tokens_accounted"), "events only where they are asked for");
+        let text = env.goal(&[all, &["--limit", "2", "--events"]].concat()).succeeds().stdout.clone();
+        assert_eq!((text.matches("Objective ").count(), text.matches("tokens_accounted").count()), (1, 50), "{text}");
+    }
+}
+
+#[test]
+fn old_details_go_and_no_number_changes() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    for number in 0..5 {
+        env.says("s1", &format!("r{number}"), &format!("step {number}"), 1_000);
+        env.stop("s1", &format!("step {number}"), false);
+    }
+    env.goal(&["complete"]).succeeds();
+    let before = env.status();
+    assert_eq!(before["tokens_used"], json!(5_000));
+    // The file keeps its own times, so it has to age too.
+    let file = std::fs::read_to_string(env.transcript("s1")).unwrap();
+    let (today, then) = (crate::env::now(), steadfast_model::clock::now() - 100 * DAY);
+    let old = file.replace(&today[..10], &steadfast_model::clock::to_rfc3339(then)[..10]);
+    std::fs::write(env.transcript("s1"), &old).unwrap();
+    env.age_all(100);
+    env.upkeep();
+    assert_eq!(env.sql("SELECT count(*) FROM responses"), [["0"]]);
+    let sums = env.sql("SELECT sum(responses), sum(input_tokens + output_tokens + cache_creation_tokens), min(in_goals) FROM usage_days");
+    assert_eq!(sums, [["5", "5000", "1"]]);
+    assert_eq!(env.sql("SELECT count(*) FROM goal_events WHERE kind = 'tokens_accounted'"), [["0"]]);
+    let after = env.status();
+    for field in ["tokens_used", "total_tokens", "cost_usd", "status", "active_seconds"] {
+        assert_eq!(before[field], after[field], "{field}");
+    }
+    let report = env.goal(&["report"]).succeeds().stdout.clone();
+    assert!(report.contains("complete"), "{report}");
+
+    // The session is resumed, and its file is read again from its start.
+    env.execute("DELETE FROM transcript_cursors");
+    env.hook("s1", &json!({"hook_event_name": START, "source": "resume"}));
+    env.stop("s1", "again", false);
+    assert_eq!(env.status()["tokens_used"], json!(5_000));
+    assert_eq!(env.sql("SELECT sum(responses) FROM usage_days"), [["5"]]);
+
+    env.age_all(300);
+    env.execute("UPDATE upkeep SET due_at_ms = 0");
+    env.upkeep();
+    assert_eq!(env.status(), Value::Null, "the goal itself goes after a year");
+    assert_eq!(env.sql("SELECT sum(responses) FROM usage_days"), [["5"]], "its sums stay");
+}
+
+#[test]
+fn a_live_goal_keeps_everything() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    env.says("s1", "r1", "step", 1_000);
+    env.stop("s1", "step", false);
+    env.goal(&["pause"]).succeeds();
+    let rows =
+        "SELECT (SELECT count(*) FROM responses), (SELECT count(*) FROM goal_events), (SELECT count(*) FROM goals),
+                  (SELECT count(*) FROM transcript_cursors), (SELECT count(*) FROM sessions WHERE session_id = 's1')";
+    let before = env.sql(rows);
+    env.age_all(1_000);
+    env.upkeep();
+    assert_eq!(env.sql(rows), before);
+}
+
+#[test]
+fn upkeep_that_is_killed_loses_no_sum() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    env.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)
+         INSERT INTO responses (host, response_id, session_id, model, input_tokens, output_tokens, cache_creation_tokens,
+           cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms)
+         SELECT 'claude', 'old' || i, 'gone', 'claude-opus-4-5', 1, 0, 0, 0, 0, 1, 1000000 + i FROM n",
+    );
+    let sum = "SELECT (SELECT count(*) FROM responses) + (SELECT coalesce(sum(responses), 0) FROM usage_days)";
+    for number in 0..40 {
+        env.execute("UPDATE upkeep SET due_at_ms = CASE task WHEN 'ledger' THEN 0 ELSE due_at_ms END");
+        let command = env.command(&["hook", "claude"]);
+        let mut child = client::spawn(&command);
+        let event = json!({"session_id": format!("k{number}"), "transcript_path": env.transcript("k"), "cwd": env.project(),
+                           "hook_event_name": START, "source": "startup"});
+        child.write(event.to_string().as_bytes());
+        child.close_stdin();
+        std::thread::sleep(Duration::from_millis(number % 20 * 4));
+        child.kill();
+        child.wait();
+        assert_eq!(env.sql(sum), [["6000"]], "after kill {number}");
+    }
+    env.upkeep();
+    assert_eq!(env.sql(sum), [["6000"]]);
+    assert_eq!(env.sql("SELECT count(*) FROM responses WHERE session_id = 'gone'"), [["0"]]);
+    assert_eq!(env.run(&["db", "check"]).succeeds().stdout, "ok\n");
+}
+
+#[test]
+fn others_write_while_a_purge_is_at_work() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    for session in ["p1", "p2"] {
+        env.hook(session, &json!({"hook_event_name": START, "source": "startup"}));
+        env.execute(&format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+             INSERT INTO session_events (session_id, category, kind, importance, text, created_at_ms)
+             SELECT '{session}', 'prompt', 'prompt', 2, 'WORDPURGED number ' || i || ' of many', 1 FROM n"
+        ));
+    }
+    let purge =
+        env.command(&["session", "purge", "p1", "--json"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    for number in 0..8 {
+        let prompt =
+            json!({"hook_event_name": "UserPromptSubmit", "prompt": format!("prompt {number} of the other one")});
+        assert_eq!(env.hook("s1", &prompt), Value::Null);
+    }
+    let done = purge.wait_with_output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let purged: Value = serde_json::from_slice(&done.stdout).unwrap();
+    check("session-purge.schema.json", &purged);
+    assert_eq!((&purged["purged"][0]["events"], &purged["rewritten"]), (&json!(3_000), &json!(true)));
+    assert_eq!(env.number("SELECT count(*) FROM session_events WHERE text LIKE 'prompt % of the other one'"), 8);
+    assert_eq!(
+        env.number("SELECT count(*) FROM session_events WHERE text LIKE 'WORDPURGED%'"),
+        3_000,
+        "of the other session"
+    );
+    env.run(&["session", "purge", "p2"]).succeeds();
+    let files = std::fs::read_dir(env.home()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let bytes: Vec<u8> = files.flat_map(|path| std::fs::read(path).unwrap()).collect();
+    assert_eq!(bytes.windows(10).filter(|window| window == b"WORDPURGED").count(), 0);
+}
+
+#[test]
+fn a_store_is_rewritten_only_when_nothing_is_at_work() {
+    let env = Env::new();
+    env.run(&["db", "compact"]).fails_with(4, "does not exist");
+    env.start(&["Ship it"]);
+    env.run(&["db", "compact"]).fails_with(3, "is live");
+    env.run(&["db", "compact", "--force"]).succeeds();
+    env.goal(&["pause"]).succeeds();
+    let json = env.run(&["db", "compact", "--json"]).succeeds().json();
+    assert!(json["after_bytes"].as_u64() <= json["before_bytes"].as_u64(), "{json}");
+    assert_eq!(env.status()["objective"], json!("Ship it"));
+    let doctor = env.run(&["doctor", "--full", "--json"]).json();
+    let check = |id: &str| doctor["checks"].as_array().unwrap().iter().find(|check| check["id"] == id).unwrap().clone();
+    assert_eq!(
+        (&check("store_integrity")["detail"], &check("store_size")["status"]),
+        (&json!("no faults"), &json!("ok"))
+    );
+}
+
+#[test]
+fn old_runs_go_with_their_folders_and_unsaved_work_stays() {
+    let world = World::new();
+    world.repository();
+    let env = &world.env;
+    world.loop_type("count", "name: count\ncompletion: fixed-n\ndelay: 0\n");
+    world.commit_all();
+    for name in ["old", "unsaved"] {
+        world.loop_run(
+            &["count", name],
+            "echo out > made; git add -A; git commit -qm made || true",
+            &["--max", "1", "--worktree"],
+        );
+    }
+    let ids = env.sql("SELECT run_id FROM runs ORDER BY name");
+    assert_eq!(ids.len(), 2);
+    let unsaved = env.home().join("worktrees").join(&ids[1][0]);
+    let worktrees: Vec<_> =
+        std::fs::read_dir(&unsaved).map_or(Vec::new(), |entries| entries.map(|entry| entry.unwrap().path()).collect());
+    let worktree = worktrees.iter().find(|path| path.join(".git").exists());
+    if let Some(worktree) = worktree {
+        std::fs::write(worktree.join("not committed"), "work").unwrap();
+    }
+    world.run(&["loop", "cleanup"]).succeeds();
+    assert!(env.home().join("runs").join(&ids[0][0]).is_dir(), "not old yet");
+    env.age_all(100);
+    env.execute("DELETE FROM upkeep");
+    world.run(&["loop", "cleanup"]).succeeds();
+    let left = env.sql("SELECT name FROM runs ORDER BY name");
+    assert!(!env.home().join("runs").join(&ids[0][0]).exists());
+    assert_eq!(env.sql("SELECT count(*) FROM run_attempts WHERE run_id NOT IN (SELECT run_id FROM runs)"), [["0"]]);
+    if let Some(worktree) = worktree {
+        assert_eq!(left, [["unsaved"]]);
+        assert!(worktree.join("not committed").exists());
+        assert!(env.home().join("runs").join(&ids[1][0]).is_dir());
+    } else {
+        assert_eq!(left.len(), 0, "a worktree whose work is committed is removed when its run ends");
+    }
+}
