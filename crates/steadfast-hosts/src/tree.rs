@@ -85,7 +85,7 @@ pub(crate) fn walk(
         let metadata = match fs_err::metadata(&path) {
             Ok(metadata) => metadata,
             // A deleted file, or a link to one.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::FilesystemLoop) => continue,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
             // A sum without this file would look like the whole.
             Err(error) => return Err(error),
         };
