@@ -75,7 +75,13 @@ fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
 
 /// The first line of a text, printable, at most `most` characters.
 pub fn headline(text: &str, most: usize) -> String {
-    let line = printable(text.split('\n').next().unwrap_or_default()).replace('\t', "");
+    let mut line = String::new();
+    for character in text.chars().take_while(|c| *c != '\n') {
+        let hidden = invisible::is_invisible(character) && !invisible::shapes_others(&line, character);
+        if !character.is_control() && !hidden {
+            line.push(character);
+        }
+    }
     let cut = cut(&line, most);
     if text.contains('\n') && cut == line { format!("{} …", cut.trim_end()) } else { cut }
 }
