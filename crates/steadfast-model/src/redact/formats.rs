@@ -1,4 +1,4 @@
-//! Secrets that a language or a kind of file marks in its own way: SQL, Dockerfiles, settings without `=`, PuTTY's keys,
+//! Secrets that a language or a kind of file marks in its own way: SQL, Dockerfiles, settings without `=`, `PuTTY`'s keys,
 //! JSON web keys, Oracle's addresses.
 
 use std::ops::Range;
@@ -65,7 +65,7 @@ fn setting(text: &str, end: usize) -> Option<Range<usize>> {
     plain(text, end + 1 + rest.len() - value.len(), length)
 }
 
-/// The private lines of a key of PuTTY, with the seal behind them.
+/// The private lines of a key of `PuTTY`, with the seal behind them.
 fn putty(text: &str, end: usize) -> Option<Range<usize>> {
     let rest = after(text, end).strip_prefix(": ")?;
     let start = text.len() - rest.len() + window(rest, 0, LINE_MAX).find('\n')? + 1;

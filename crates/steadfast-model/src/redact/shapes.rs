@@ -9,11 +9,11 @@ use super::{after, before, window};
 /// Where a prefix stands in the table: its family, its first byte and its length.
 #[derive(Clone, Copy)]
 struct Prefix {
-    family: u8,
-    start: u8,
-    length: u8,
+    family: usize,
+    start: usize,
+    length: usize,
     /// The next one whose first two bytes have the same slot, plus one.
-    next: u16,
+    next: usize,
 }
 
 const SLOTS: usize = 1_024;
@@ -24,7 +24,7 @@ const fn slot(first: u8, second: u8) -> usize {
 }
 
 /// The prefixes by their first two bytes: nearly all words are ruled out with one look.
-static STARTS: ([u16; SLOTS], [Prefix; PREFIXES_MAX]) = {
+static STARTS: ([usize; SLOTS], [Prefix; PREFIXES_MAX]) = {
     let mut slots = [0; SLOTS];
     let mut prefixes = [Prefix { family: 0, start: 0, length: 0, next: 0 }; PREFIXES_MAX];
     let (mut family, mut count) = (0, 0);
@@ -34,10 +34,9 @@ static STARTS: ([u16; SLOTS], [Prefix; PREFIXES_MAX]) = {
         while at <= names.len() {
             if at == names.len() || names[at] == b' ' {
                 let slot = slot(names[start], names[start + 1]);
-                prefixes[count] =
-                    Prefix { family: family as u8, start: start as u8, length: (at - start) as u8, next: slots[slot] };
+                prefixes[count] = Prefix { family, start, length: at - start, next: slots[slot] };
                 count += 1;
-                slots[slot] = count as u16;
+                slots[slot] = count;
                 start = at + 1;
             }
             at += 1;
@@ -46,8 +45,6 @@ static STARTS: ([u16; SLOTS], [Prefix; PREFIXES_MAX]) = {
     }
     (slots, prefixes)
 };
-const _: () = assert!(FAMILIES.len() < 256, "a family has a number of one byte");
-
 /// In a shorter run a key begins only at its start.
 const RUN_MIN: usize = 8;
 
@@ -67,23 +64,23 @@ pub(super) fn key(text: &str, from: usize, to: usize) -> Option<Range<usize>> {
         inside = first.is_ascii_alphanumeric();
         let second = bytes.get(at + 1).copied().unwrap_or_default();
         let chain = STARTS.0.get(slot(first, second)).copied().unwrap_or_default();
-        if begins && chain != 0 {
-            if let Some(key) = of_families(text, at, chain) {
-                return Some(key);
-            }
+        if begins
+            && chain != 0
+            && let Some(key) = of_families(text, at, chain)
+        {
+            return Some(key);
         }
     }
     None
 }
 
-fn of_families(text: &str, at: usize, chain: u16) -> Option<Range<usize>> {
+fn of_families(text: &str, at: usize, chain: usize) -> Option<Range<usize>> {
     let rest = after(text, at);
-    let mut next = usize::from(chain);
+    let mut next = chain;
     while let Some(prefix) = next.checked_sub(1).and_then(|at| STARTS.1.get(at)) {
-        next = usize::from(prefix.next);
-        let (prefixes, chars, size) = FAMILIES.get(usize::from(prefix.family))?;
-        let start = usize::from(prefix.start);
-        let prefix = prefixes.get(start..start + usize::from(prefix.length))?;
+        next = prefix.next;
+        let (prefixes, chars, size) = FAMILIES.get(prefix.family)?;
+        let prefix = prefixes.get(prefix.start..prefix.start + prefix.length)?;
         // `data:…;base64,…` is no key.
         if rest.starts_with(prefix)
             && before(text, at, 7) != "base64,"

@@ -55,7 +55,7 @@ pub(super) fn base64_key(text: &str, from: usize) -> Option<Range<usize>> {
     (fits && !closed && is_random(word)).then(|| from..from + word.len())
 }
 
-/// Terraform, Mailchimp, Mailgun, New Relic, MaxMind, Azure DevOps, X.
+/// Terraform, Mailchimp, Mailgun, New Relic, `MaxMind`, Azure, X.
 fn is_marked(run: &str) -> bool {
     let after_hex = |count: usize| run.get(..count).filter(|hex| is_hex(hex)).map(|_| after(run, count));
     let data_centre = |rest: &str| {
@@ -170,8 +170,7 @@ pub(super) fn field(text: &str, at: usize) -> Option<Range<usize>> {
             |field: &&str| !field.is_empty() && !field.contains(|c: char| c.is_whitespace() || "/\"'".contains(c));
         let host = before(text, at, 100).rsplit(char::is_whitespace).next()?;
         let host = !host.is_empty() && !host.contains([':', '/', '"', '\'']);
-        let password =
-            fields.get(3).filter(|_| host && fields.len() == 4 && fields.iter().all(|field| plain(field)))?;
+        let password = fields.get(3).filter(|_| host && fields.len() == 4 && fields.iter().all(plain))?;
         let end = at + 1 + line.len();
         return Some(end - password.len()..end);
     }
