@@ -25,9 +25,9 @@ pub(crate) const UNFINISHED: &str = ".steadfast-backup";
 const EVERY: Millis = 7 * DAY;
 /// How many copies from before a change of the schema are kept for each version.
 const KEPT_PER_VERSION: usize = 2;
-/// A larger store is copied before a change of the schema, but the copy is not checked, because a client may be waiting
-/// for a hook. A recovery checks each backup before it uses it.
-const CHECKED_AT_ONCE: u64 = 64 * 1024 * 1024;
+/// A larger store is not copied before additions to its schema, and its copy before a migration is not checked, because a
+/// client may be waiting for a hook. A recovery checks each backup before it uses it.
+const SMALL: u64 = 64 * 1024 * 1024;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Held while backups of a store are made, or while it is recovered.
@@ -133,19 +133,9 @@ impl Store {
         keep: usize,
         now: Millis,
     ) -> Result<Backup, StoreError> {
-        self.back_up_checked(kind, keep, true, now)
-    }
-
-    fn back_up_checked(
-        &self,
-        kind: BackupKind,
-        keep: usize,
-        is_checked: bool,
-        now: Millis,
-    ) -> Result<Backup, StoreError> {
         let directory = backups_dir(&self.path);
         let path = directory.join(names::of(&self.path, &kind, now));
-        match put_in_place(self.checked_copy(&directory, is_checked)?, &path) {
+        match put_in_place(self.checked_copy(&directory, true)?, &path) {
             // A process that was killed before it changed the schema made the same copy within this second.
             Err(StoreError::Io(error)) if error.kind() == ErrorKind::AlreadyExists && kind != BackupKind::Manual => {}
             made => made?,
@@ -177,22 +167,25 @@ impl Store {
         self.end_of_wait().saturating_duration_since(Instant::now())
     }
 
-    /// Keeps a copy of the store before additions to its schema, unless the disk is nearly full. Another process that
+    /// Keeps a copy of the store before additions to its schema, unless the disk is nearly full or the store so large that
+    /// a client would wait for the copy: additions change no row, and the weekly backup is there. Another process that
     /// holds the lock may be at the same work, so it is waited for, within limits.
     pub(crate) fn keep_before_additions(&self, now: Millis) -> Result<Option<BackupLock>, StoreError> {
-        if !has_room_for_backup(&self.path) {
+        if !self.is_small() || !has_room_for_backup(&self.path) {
             return Ok(None);
         }
         let lock = BackupLock::take(&self.path, self.patience())?;
-        if lock.is_some() && !migrate::is_complete(&self.db)? {
+        if let Some(lock) = &lock
+            && !migrate::is_complete(&self.db)?
+        {
             let kind = BackupKind::Before(migrate::full_version(&self.db)?);
-            self.back_up_checked(kind, KEPT_PER_VERSION, self.is_small(), now)?;
+            self.back_up(lock, kind, KEPT_PER_VERSION, now)?;
         }
         Ok(lock)
     }
 
     fn is_small(&self) -> bool {
-        fs_err::metadata(&self.path).is_ok_and(|file| file.len() <= CHECKED_AT_ONCE)
+        fs_err::metadata(&self.path).is_ok_and(|file| file.len() <= SMALL)
     }
 
     /// A copy of the store as it is at one moment.
