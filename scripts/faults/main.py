@@ -100,7 +100,7 @@ def work(jobs, binary, mode, options, report, deadline):
                     result = power.cut_power(world, one, mode["images"], options.seed, stop_at, say)
                 else:
                     every = options.every or mode["every_of_runs" if one.is_slow else "every"]
-                    result = sweep.sweep(world, one, method, every, options.seed, stop_at, say)
+                    result = sweep.sweep(world, one, method, every, options.seed, stop_at, say, options.at)
             except Exception as error:
                 result = sweep.Result()
                 result.problems.append({"method": method, "operation": one.name, "at": 0,
@@ -116,6 +116,7 @@ def main():
     parser.add_argument("method", nargs="?", choices=[*SWEEPS, *others.METHODS], help="only this method")
     parser.add_argument("operation", nargs="?", default="", help="only operations whose name has these words")
     parser.add_argument("--every", type=int, help="hit every N-th system call only")
+    parser.add_argument("--at", metavar="CALL:N[:ERROR]", help="hit this system call only, such as fcntl:121:ENOLCK")
     parser.add_argument("--seed", default="1", help="which of the random choices to make [default: 1]")
     parser.add_argument("--binary", type=pathlib.Path, help="the program to test [default: build a release]")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")

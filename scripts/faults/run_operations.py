@@ -244,7 +244,9 @@ class Watch(Run):
         yield from expect("the status", self.goal(world).get("status"), "active", "paused")
 
     def holds(self, world):
-        yield from expect("what the goal waits for", self.goal(world).get("waits_for"), None)
+        waits_for = self.goal(world).get("waits_for")
+        if waits_for and "which is met" not in waits_for:
+            yield f"it waits for {waits_for}"
 
 
 OPERATIONS = [Loop, LoopWithChildren, Pipeline, Worktrees, Resume, Say, Approve, Watch]

@@ -157,7 +157,7 @@ class Usage(Operation):
     argv = ("usage", "daily", "--json")
 
     def __init__(self, is_warm):
-        self.is_warm = is_warm
+        self.is_warm, self.output = is_warm, None
         self.name = f"usage, {'warm' if is_warm else 'cold'}"
 
     def prepare(self, world):
@@ -179,8 +179,9 @@ class Usage(Operation):
         return output.code == 0
 
     def holds(self, world):
-        asked = world.person(*self.argv)
-        for output in [asked, *([self.output] if self.output.code == 0 and self.output.stdout else [])]:
+        # What it said, and what it says now.
+        said, self.output = self.output, None
+        for output in (world.person(*self.argv), *([said] if said and said.code == 0 and said.stdout else [])):
             totals = output.json()["totals"]
             yield from expect("the totals", [totals["responses"], totals["total_tokens"]], [80, 8000])
 

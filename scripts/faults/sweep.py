@@ -92,8 +92,8 @@ def reference(world, one):
     return *count(text), files | operation.shapes(world)
 
 
-def sweep(world, one, method, every, seed, stop_at=None, say=lambda _: None):
-    """All trials of one method on one operation."""
+def sweep(world, one, method, every, seed, stop_at=None, say=lambda _: None, only=None):
+    """All trials of one method on one operation, or `only` one, as CALL:NUMBER or CALL:NUMBER:ERROR."""
     result, began = Result(), time.time()
     world.clear()
     one.prepare(world)
@@ -102,7 +102,10 @@ def sweep(world, one, method, every, seed, stop_at=None, say=lambda _: None):
     chance = random.Random(f"{seed} {method} {one.name}")
     calls = sorted(set(ERRORS if method == "errors" else CHANGES) & set(counts))
     is_over = lambda: stop_at is not None and time.time() > stop_at
-    if every > 1:
+    if only:
+        call, at, *error = only.split(":")
+        trial(world, one, method, call, int(at), chance, files, result, say, *error)
+    elif every > 1:
         moments = [(call, at) for call in calls for at in range(loader[call] + 1, counts[call] + 1)]
         for call, at in moments[chance.randrange(min(every, len(moments))):: every]:
             if not is_over():
@@ -116,12 +119,9 @@ def sweep(world, one, method, every, seed, stop_at=None, say=lambda _: None):
     return result
 
 
-def trial(world, one, method, call, at, chance, files, result, say):
+def trial(world, one, method, call, at, chance, files, result, say, error=None):
     world.restore()
-    if method == "errors":
-        fault = f"error={chance.choice(ERRORS[call])}"
-    else:
-        fault = "signal=KILL"
+    fault = f"error={error or chance.choice(ERRORS[call])}" if method == "errors" else "signal=KILL"
     output, text = trace(world, one, ["-e", f"inject={call}:{fault}:when={at}"], call)
     was_hit = "(INJECTED)" in text if method == "errors" else "+++ killed by SIGKILL" in text
     was_killed = method == "kills" and was_hit

@@ -19,6 +19,7 @@ pub use queue::{Enqueued, drop_queued, enqueue, move_queued, start_next, start_n
 use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Refusal, Span};
+use steadfast_model::goal::environment::StartEnvironment;
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::power::Denial;
 use steadfast_model::goal::wait::WaitError;
@@ -110,9 +111,27 @@ pub struct Place {
 
 /// Starts a goal in a session that has none, or whose last one is over.
 pub fn start(store: &mut Store, place: &Place, new: NewGoal, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
+    start_in(store, place, new, None, origin, now)
+}
+
+/// The same, with the environment in which the goal's checks will run.
+pub fn start_in(
+    store: &mut Store,
+    place: &Place,
+    new: NewGoal,
+    environment: Option<&StartEnvironment>,
+    origin: Origin,
+    now: Millis,
+) -> Result<Goal, ActionError> {
     refuse_unknown_price(place, &new)?;
     let ends = read_before_start(store, place, origin, now)?;
-    store.write(|db| start_with(db, place, new, &ends, origin, now))
+    store.write(|db| {
+        let goal = start_with(db, place, new, &ends, origin, now)?;
+        if let Some(environment) = environment.filter(|_| !goal.verify.is_empty()) {
+            db.keep_environment(&goal.goal_id, environment)?;
+        }
+        Ok(goal)
+    })
 }
 
 /// A session that has not answered yet is accepted: the goal pauses at the first response without a price.

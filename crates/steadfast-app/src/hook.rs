@@ -21,7 +21,7 @@ mod turn;
 pub mod typed;
 mod woken;
 
-pub use broken_config::broken_config;
+pub use broken_config::{broken_config, unknown_keys};
 pub use damaged::forget_told_of_damage;
 pub use rewake::{LookAtWait, rewake};
 pub use steering::as_command;
@@ -282,10 +282,11 @@ pub fn command_passed(input: &HookInput, paths: &Paths, client: Option<ProcessId
 /// Lets the turn continue, logs the error, reports it to the user, and pauses the goal unless the store is only busy or
 /// full for a while.
 fn fail_open(call: &Call<'_>, error: &HookError, wall: Millis) -> HookReply {
+    let context = restore::context_despite_error(call);
     if let HookError::Store(error) = error
         && let Some(outage) = error.outage()
     {
-        return outage::reply(call, outage);
+        return HookReply { context, ..outage::reply(call, outage, error) };
     }
     log::line(&call.paths.log_file(), &format!("{} {}: {error}", call.input.event_name, call.session_id()));
     let degraded = Store::open_existing(&call.paths.store).and_then(|mut store| {
@@ -304,7 +305,7 @@ fn fail_open(call: &Call<'_>, error: &HookError, wall: Millis) -> HookReply {
     let consequence =
         if has_news { call.host().spell(" The goal is paused; /goal-resume resumes it.") } else { String::new() };
     let message = Some(format!("steadfast: {error} ({hint}).{consequence}"));
-    HookReply { message, has_news, ..HookReply::default() }
+    HookReply { context, message, has_news, ..HookReply::default() }
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ impl World {
             store: self.store.path().to_owned(),
             store_from: "test",
             config: Config::default(),
+            closed: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 
 /// Set once the user pressed Ctrl-C.
@@ -20,6 +20,13 @@ pub fn flag() -> std::io::Result<Interrupted> {
     let flag = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, flag.clone())?;
     Ok(Interrupted(flag))
+}
+
+/// A write beyond the limit of `ulimit -f` is an error from now on, and no longer the end of the process. Processes that
+/// it starts are not changed.
+pub fn survive_size_limit() {
+    // If it cannot be caught, only that end is as before.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// Requests to end from now on, as they come, for a command that works until it is stopped.

@@ -47,7 +47,7 @@ impl World {
             let _ = fs_err::remove_file(home.join(format!("goals.db{end}")));
         }
         fs_err::write(&store, &self.empty).expect("a copy of the store");
-        Paths { home, store, store_from: "test", config: Config::default() }
+        Paths { home, store, store_from: "test", config: Config::default(), closed: Vec::new() }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -61,7 +62,7 @@ pub(crate) fn walk(
     let entries = match fs_err::read_dir(directory) {
         Ok(entries) => entries,
         // Clients delete old sessions while we look.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
     for entry in entries {
@@ -80,8 +81,13 @@ pub(crate) fn walk(
         if !is_jsonl {
             continue;
         }
-        let (Some(owner), Ok(metadata)) = (owner(&path), fs_err::metadata(&path)) else {
-            continue;
+        let Some(owner) = owner(&path) else { continue };
+        let metadata = match fs_err::metadata(&path) {
+            Ok(metadata) => metadata,
+            // A deleted file, or a link to one.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            // A sum without this file would look like the whole.
+            Err(error) => return Err(error),
         };
         if metadata.is_file() {
             files.push(TranscriptFile {
@@ -109,6 +115,20 @@ fn nanoseconds(metadata: &Metadata, time: impl FnOnce(&Metadata) -> std::io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_file_that_cannot_be_looked_at_is_an_error_and_not_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let link = root.path().join("s1.jsonl");
+        let found = || transcripts(Host::Claude, &[root.path().to_owned()]);
+        std::os::unix::fs::symlink("gone.jsonl", &link).unwrap();
+        assert_eq!(found().unwrap(), []);
+        std::fs::remove_file(&link).unwrap();
+        // No file can have this name, so the system refuses to look.
+        std::os::unix::fs::symlink("x".repeat(300), &link).unwrap();
+        let error = found().unwrap_err();
+        assert!(error.to_string().contains("s1.jsonl"), "{error}");
+    }
 
     #[test]
     fn a_path_tells_session_and_project() {

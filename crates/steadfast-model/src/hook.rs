@@ -137,6 +137,18 @@ pub struct HookReply {
     pub wake_at_ms: Option<Millis>,
 }
 
+impl HookReply {
+    /// The same with one more line for the user, before the others.
+    #[must_use]
+    pub fn with_line_before(self, line: String) -> Self {
+        let message = match &self.message {
+            Some(message) => format!("{line}\n{message}"),
+            None => line,
+        };
+        Self { message: Some(message), ..self }
+    }
+}
+
 /// What to tell the user about a turn that has to be ended from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnEnding {

@@ -4,6 +4,7 @@
 
 mod names;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use super::{Store, StoreError, beside, connect, connect_read_only, migrate, with
 pub use names::{Backup, BackupKind};
 
 /// The beginning of the names of copies that are not complete.
-const UNFINISHED: &str = ".steadfast-backup";
+pub(crate) const UNFINISHED: &str = ".steadfast-backup";
 /// How old the newest backup may be.
 const EVERY: Millis = 7 * DAY;
 /// How many copies from before a change of the schema are kept for each version.
@@ -144,7 +145,11 @@ impl Store {
     ) -> Result<Backup, StoreError> {
         let directory = backups_dir(&self.path);
         let path = directory.join(names::of(&self.path, &kind, now));
-        put_in_place(self.checked_copy(&directory, is_checked)?, &path)?;
+        match put_in_place(self.checked_copy(&directory, is_checked)?, &path) {
+            // A process that was killed before it changed the schema made the same copy within this second.
+            Err(StoreError::Io(error)) if error.kind() == ErrorKind::AlreadyExists && kind != BackupKind::Manual => {}
+            made => made?,
+        }
         let same_kind = backups(&self.path).into_iter().filter(|backup| backup.kind == kind);
         for old in same_kind.filter(|backup| backup.path != path).skip(keep.saturating_sub(1)) {
             fs_err::remove_file(&old.path)?;
@@ -156,21 +161,29 @@ impl Store {
     /// copy, and this one must not replace it.
     pub(crate) fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
         let target = beside(&self.path, &format!("v{version}.bak"));
-        let copy = self.checked_copy(directory_of(&target), self.is_small())?;
+        // Made where the lock's next holder removes what a killed process left.
+        let lock = BackupLock::take(&self.path, self.patience())?;
+        let directory = lock.as_ref().map_or_else(|| directory_of(&target), |lock| lock.directory.as_path());
+        let copy = self.checked_copy(directory, self.is_small())?;
         if migrate::version(&connect_read_only(copy.path())?)? == version {
-            copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+            copy.persist(&target).map_err(|error| StoreError::Io(error.error))?;
+            sync_directory(&target)?;
         }
         Ok(())
+    }
+
+    /// How long it may still wait for another process.
+    fn patience(&self) -> Duration {
+        self.end_of_wait().saturating_duration_since(Instant::now())
     }
 
     /// Keeps a copy of the store before additions to its schema, unless the disk is nearly full. Another process that
     /// holds the lock may be at the same work, so it is waited for, within limits.
     pub(crate) fn keep_before_additions(&self, now: Millis) -> Result<Option<BackupLock>, StoreError> {
-        let patience = self.end_of_wait().saturating_duration_since(Instant::now());
         if !has_room_for_backup(&self.path) {
             return Ok(None);
         }
-        let lock = BackupLock::take(&self.path, patience)?;
+        let lock = BackupLock::take(&self.path, self.patience())?;
         if lock.is_some() && !migrate::is_complete(&self.db)? {
             let kind = BackupKind::Before(migrate::full_version(&self.db)?);
             self.back_up_checked(kind, KEPT_PER_VERSION, self.is_small(), now)?;

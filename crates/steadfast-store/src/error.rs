@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 use steadfast_model::run::RunKind;
+use steadfast_system::disk::DiskFault;
 
 use crate::SCHEMA_VERSION;
+use crate::disk;
 use crate::outage::{self, Outage};
 
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +28,8 @@ pub enum StoreError {
     ReadOnly(PathBuf),
     #[error("disk full: {0}")]
     Full(PathBuf),
+    #[error("{fault}: {path}")]
+    Disk { path: PathBuf, fault: DiskFault },
     #[error("the store {0} is locked by another process")]
     Busy(PathBuf),
     #[error("another process changed it first")]
@@ -52,12 +56,14 @@ impl StoreError {
             Self::Corrupt { .. } | Self::SearchIndex(_) => RECOVER,
             Self::NetworkFileSystem(_) => "set STEADFAST_HOME or STEADFAST_DB to a directory on a local disk",
             Self::ReadOnly(_) | Self::CannotOpen { .. } => "check that the file and its directory can be written",
-            Self::Full(_) => "free some space there; nothing was half written",
+            Self::Full(_) => DiskFault::Full.hint(),
+            Self::Disk { fault, .. } => fault.hint(),
             Self::Busy(_) => "try again in a moment; `steadfast doctor` shows who may hold it",
             Self::Stale => "run the command again",
             Self::RunIsLive { .. } => "choose another name, or end the one that is running",
             Self::Sql { source: error, .. } | Self::Query(error) if is_damage(error) => RECOVER,
-            Self::Io(_) | Self::Sql { .. } | Self::Query(_) | Self::Value(_) => "run `steadfast doctor`",
+            Self::Io(error) => DiskFault::of(error).map_or("run `steadfast doctor`", DiskFault::hint),
+            Self::Sql { .. } | Self::Query(_) | Self::Value(_) => "run `steadfast doctor`",
         }
     }
 }
@@ -98,6 +104,14 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 
 /// Maps SQLite's codes to errors that a user can act on.
 pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
+    let fault = match error.sqlite_error_code() {
+        Some(ErrorCode::OutOfMemory) => Some(DiskFault::NoMemory),
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => disk::probe(path),
+        _ => None,
+    };
+    if let Some(fault) = fault {
+        return StoreError::of_disk(path, fault);
+    }
     let path = path.to_owned();
     match outage::of(&error) {
         Some(Outage::Busy) => return StoreError::Busy(path),

@@ -7,6 +7,7 @@ mod checks;
 mod clock;
 mod codex_goals;
 mod column;
+mod disk;
 mod error;
 mod goals;
 mod import;
@@ -22,9 +23,11 @@ mod quota;
 mod reconnect;
 mod recover;
 mod runs;
+mod secrets;
 mod sessions;
 pub mod spend;
 mod stamp;
+mod strays;
 mod subagents;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -42,6 +45,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Transaction};
 
 use steadfast_model::clock::steady::Tick;
+use steadfast_system::disk::DiskFault;
 use steadfast_system::{bounded, paths};
 
 pub use appointments::Appointment;
@@ -49,6 +53,7 @@ pub use backup::{
     Backup, BackupKind, BackupLock, backup_is_due, backups, backups_dir, has_room_for_backup, newest_backup,
 };
 pub use codex_goals::codex_goal;
+use disk::refuse_network_file_system;
 pub use error::StoreError;
 use error::explain;
 pub use goals::{EventFilter, EventRow, GoalRef, Origin};
@@ -64,6 +69,7 @@ pub use runs::{
 };
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
+pub use strays::remove_stray_backups;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
 pub use upkeep::{Keep, OldRun, UsageDay, UsageKey};
 use wait::{BUSY_TIMEOUT, Waits};
@@ -88,6 +94,8 @@ pub struct Store {
     added_message: Cell<bool>,
     /// The row of the clock, as last seen.
     tick: Option<Tick>,
+    /// Why it can only be read.
+    blocked: Option<DiskFault>,
 }
 
 /// Reads and writes rows, inside a transaction or outside of one. The modules below add the methods.
@@ -97,10 +105,12 @@ pub struct Db<'a>(&'a Connection, &'a Cell<bool>);
 impl Db<'_> {
     /// Returns the number of rows that the statement changed.
     fn execute(self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
-        self.0
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute(values))
-            .map_err(|error| self.named(error))
+        self.named(self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(values)))
+    }
+
+    /// Names the store in an error.
+    fn named<T>(self, done: rusqlite::Result<T>) -> Result<T, StoreError> {
+        done.map_err(|error| explain(Path::new(self.0.path().unwrap_or_default()), error))
     }
 
     /// Returns the first row, if there is one.
@@ -110,8 +120,7 @@ impl Db<'_> {
         values: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        let found = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(values, read).optional());
-        found.map_err(|error| self.named(error))
+        self.named(self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(values, read).optional()))
     }
 
     /// Returns all rows.
@@ -121,13 +130,7 @@ impl Db<'_> {
         values: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
-        let rows = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_map(values, read)?.collect());
-        rows.map_err(|error| self.named(error))
-    }
-
-    /// An error with the path of the store.
-    fn named(self, error: rusqlite::Error) -> StoreError {
-        explain(Path::new(self.0.path().unwrap_or_default()), error)
+        self.named(self.0.prepare_cached(sql).and_then(|mut statement| statement.query_map(values, read)?.collect()))
     }
 }
 
@@ -168,19 +171,36 @@ impl Store {
             return Err(StoreError::Missing(path.to_owned()));
         }
         refuse_network_file_system(path)?;
-        let mut store = Self {
-            db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+        match Self::open_to_write(path, deadline) {
+            Err(error) => {
+                error.disk_fault().and_then(|fault| Self::open_to_read(path, fault)).map(Ok).unwrap_or(Err(error))
+            }
+            opened => opened,
+        }
+    }
+
+    fn of(db: Connection, path: &Path, deadline: Option<Instant>) -> Self {
+        Self {
+            db,
             path: path.to_owned(),
             deadline,
             waits: Waits::default(),
             added_message: Cell::new(false),
             tick: None,
-        };
+            blocked: None,
+        }
+    }
+
+    fn open_to_write(path: &Path, deadline: Option<Instant>) -> Result<Self, StoreError> {
+        let mut store = Self::of(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, deadline);
         // SQLite does not wait for the lock when it makes a new file a WAL database.
         let (began, deadline) = (Instant::now(), store.end_of_wait());
         loop {
             match store.prepare().map_err(|error| with_path(path, error)) {
                 Err(StoreError::Busy(_)) if Instant::now() < deadline => wait::pause(began),
+                Err(StoreError::Busy(_)) if disk::has_no_locks(path) => {
+                    return Err(StoreError::of_disk(path, DiskFault::NoLocks));
+                }
                 other => return other.map(|()| store),
             }
         }
@@ -204,7 +224,7 @@ impl Store {
             return Err(StoreError::FromTheFuture { path: self.path.clone(), found: version });
         }
         if self.db.is_readonly("main")? {
-            return Err(StoreError::ReadOnly(self.path.clone()));
+            return Err(StoreError::of_disk(&self.path, disk::probe(&self.path).unwrap_or(DiskFault::ReadOnly)));
         }
         if version == 0 {
             // Only a file without pages takes this; it lets free pages be given back one by one.
@@ -250,6 +270,7 @@ impl Store {
 
     /// Runs `work` in one write transaction; an error rolls everything back.
     pub fn write<T, E: From<StoreError>>(&mut self, work: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
+        self.unblock()?;
         let mut tick = self.tick.clone();
         let tx = self.begin()?;
         let db = Db(&tx, &self.added_message);
@@ -277,11 +298,9 @@ fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
     if fs_err::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(StoreError::CannotOpen { path: path.to_owned(), message: "not a file".to_owned() });
     }
-    let in_use = ["-wal", "-journal"].iter().any(|suffix| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        Path::new(&name).exists()
-    });
+    // A log that could not be written is empty.
+    let has_content = |end: &&str| fs_err::metadata(disk::with_end(path, end)).is_ok_and(|found| found.len() > 0);
+    let in_use = ["-wal", "-journal"].iter().any(has_content);
     if in_use {
         return connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
     }
@@ -330,37 +349,15 @@ fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     if let Some(problem) = recover::was_there(path) {
         return Err(problem);
     }
-    let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
+    let cannot = |error: std::io::Error| match DiskFault::of(&error) {
+        Some(fault) => StoreError::of_disk(path, fault),
+        None => StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() },
+    };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         paths::create_private_dir(directory).map_err(cannot)?;
         refuse_network_file_system(directory)?;
     }
     bounded::append(path).map(|_| ()).map_err(cannot)
-}
-
-#[cfg(target_os = "linux")]
-fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
-    // Accept a file system of unknown type.
-    let Ok(info) = rustix::fs::statfs(path) else {
-        return Ok(());
-    };
-    #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "magic numbers are 32 bit")]
-    let magic = info.f_type as u32;
-    if is_network_file_system(magic) { Err(StoreError::NetworkFileSystem(path.to_owned())) } else { Ok(()) }
-}
-
-#[cfg(not(target_os = "linux"))]
-#[expect(clippy::unnecessary_wraps, reason = "same signature on all systems")]
-fn refuse_network_file_system(_path: &Path) -> Result<(), StoreError> {
-    Ok(())
-}
-
-/// NFS, SMB (three generations), AFS, Ceph, 9p (also the Windows drives of WSL), Coda and Lustre.
-#[cfg(target_os = "linux")]
-fn is_network_file_system(magic: u32) -> bool {
-    const NETWORK: &[u32] =
-        &[0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x5346_414F, 0x00C3_6400, 0x0102_1997, 0x7375_7245, 0x0BD0_0BD0];
-    NETWORK.contains(&magic)
 }
 
 #[cfg(test)]

@@ -19,10 +19,9 @@ impl StoreError {
     pub fn outage(&self) -> Option<Outage> {
         match self {
             Self::Busy(_) => Some(Outage::Busy),
-            Self::Full(_) => Some(Outage::Full),
-            Self::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => Some(Outage::Full),
             Self::Query(error) | Self::Sql { source: error, .. } => of(error),
-            _ => None,
+            Self::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => Some(Outage::Full),
+            _ => self.disk_fault().filter(|fault| fault.is_lack_of_room()).map(|_| Outage::Full),
         }
     }
 }

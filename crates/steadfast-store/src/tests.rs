@@ -163,10 +163,15 @@ fn paths_that_cannot_be_a_store_are_errors_with_a_hint() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("file");
     fs_err::write(&file, "x").unwrap();
-    for path in [directory.path().to_owned(), file.join("goals.db")] {
+    let long = directory.path().join("x".repeat(300));
+    for (path, said) in [
+        (directory.path().to_owned(), "is a directory, not a file: "),
+        (file.join("goals.db"), "a part of the path is not a directory: "),
+        (long, "file name too long: "),
+    ] {
         let error = Store::open(&path).unwrap_err();
-        assert!(matches!(&error, StoreError::CannotOpen { .. }), "{error:?}");
-        assert!(error.hint().contains("can be written"), "{}", error.hint());
+        assert_eq!(error.to_string(), format!("{said}{}", path.display()));
+        assert!(!error.hint().contains("doctor"), "{}", error.hint());
     }
 }
 
@@ -174,14 +179,7 @@ fn paths_that_cannot_be_a_store_are_errors_with_a_hint() {
 fn an_unwritable_store_is_reported_as_read_only() {
     let (_directory, path) = file_with(b"");
     drop(Store::open(&path).unwrap());
-    let mut store = Store {
-        db: connect_read_only(&path).unwrap(),
-        path: path.clone(),
-        deadline: None,
-        waits: Waits::default(),
-        added_message: Cell::new(false),
-        tick: None,
-    };
+    let mut store = Store::of(connect_read_only(&path).unwrap(), &path, None);
     let refused = store.prepare().map_err(|error| with_path(store.path(), error));
     assert!(matches!(refused, Err(StoreError::ReadOnly(at)) if at == path));
 }
@@ -254,8 +252,8 @@ fn network_file_systems_are_recognised() {
     let network = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x00C3_6400];
     // ext4, btrfs, xfs, tmpfs, overlayfs, zfs
     let local = [0xEF53, 0x9123_683E, 0x5846_5342, 0x0102_1994, 0x794C_7630, 0x2FC1_2FC1];
-    assert_eq!(network.map(is_network_file_system), [true; 6]);
-    assert_eq!(local.map(is_network_file_system), [false; 6]);
+    assert_eq!(network.map(disk::is_network_file_system), [true; 6]);
+    assert_eq!(local.map(disk::is_network_file_system), [false; 6]);
 }
 
 /// Runs the user's sqlite3 program, if there is one.
@@ -305,4 +303,29 @@ fn concurrent_first_opens_all_succeed() {
             assert_eq!(one.join().unwrap(), Ok(()));
         }
     }
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_read_all_the_same() {
+    let (_directory, path) = file_with(b"");
+    drop(Store::open(&path).unwrap());
+    let store = Store::open_to_read(&path, DiskFault::Full).unwrap();
+    assert_eq!(store.read().goal_counts().unwrap(), []);
+    assert_eq!(store.blocked().unwrap().to_string(), format!("disk full: {}", path.display()));
+    let mut store = store;
+    store.write(|db| db.execute("DELETE FROM tool_calls", [])).unwrap();
+    assert!(store.blocked().is_none(), "there is room again");
+}
+
+#[test]
+fn a_page_that_cannot_be_read_is_not_taken_for_a_foreign_file() {
+    let (_directory, path) = file_with(b"");
+    drop(Store::open(&path).unwrap());
+    let sql = "SELECT (rootpage - 1) * (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?1";
+    let at: i64 = read_write(&path).query_row(sql, ["schema_version"], |row| row.get(0)).unwrap();
+    let mut bytes = fs_err::read(&path).unwrap();
+    bytes[usize::try_from(at).unwrap()..][..100].fill(0xff);
+    fs_err::write(&path, bytes).unwrap();
+    let error = Store::open(&path).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
 }

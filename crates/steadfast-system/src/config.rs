@@ -1,6 +1,7 @@
-//! `config.toml` in the home directory. Unknown keys are ignored, so that an older binary reads a newer file, but not in
-//! `[limits]`; wrong types are reported with their line.
+//! `config.toml` in the home directory. Wrong types are errors with their line. Unknown keys are only warnings, so that an
+//! older binary reads a newer file; in `[limits]` they are errors.
 
+mod keys;
 mod limits;
 mod notify;
 mod retention;
@@ -18,10 +19,6 @@ pub use limits::LimitsConfig;
 pub use notify::{NoSecret, NotifyConfig};
 pub use retention::RetentionConfig;
 
-/// The keys of the file that are not a mistyped `[limits]`.
-const SECTIONS: [&str; 10] =
-    ["db", "goal", "accounting", "limits", "memory", "agents", "runs", "watch", "notify", "retention"];
-
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Config {
@@ -38,6 +35,18 @@ pub struct Config {
     pub watch: WatchConfig,
     pub notify: NotifyConfig,
     pub retention: RetentionConfig,
+    /// Keys that mean nothing to this version.
+    #[serde(skip)]
+    pub unknown: Vec<ConfigWarning>,
+}
+
+/// A key of the file that is not used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: line {line}: {message}", path.display())]
+pub struct ConfigWarning {
+    pub path: PathBuf,
+    pub line: usize,
+    pub message: String,
 }
 
 /// What is remembered of sessions.
@@ -262,8 +271,16 @@ impl Config {
             let at = error.span().map_or(0, |span| span.start);
             invalid(path, &text, at, error.message())
         })?;
-        let limits = limits::read(&text, &SECTIONS).map_err(|fault| invalid(path, &text, fault.at, &fault.message))?;
-        Ok(Self { limits, ..config })
+        let limits =
+            limits::read(&text, &keys::sections()).map_err(|fault| invalid(path, &text, fault.at, &fault.message))?;
+        let mut unknown = Vec::new();
+        for key in keys::unknown(&text) {
+            if key.is_limit {
+                return Err(invalid(path, &text, key.at, &key.message));
+            }
+            unknown.push(ConfigWarning { path: path.to_owned(), line: line_of(&text, key.at), message: key.message });
+        }
+        Ok(Self { limits, unknown, ..config })
     }
 
     /// Reads the file for a caller that must find the store although the file is broken: the defaults, with the `db`
@@ -286,17 +303,38 @@ fn read(path: &Path) -> std::io::Result<Option<String>> {
 }
 
 fn invalid(path: &Path, text: &str, at: usize, message: &str) -> ConfigError {
-    let before = text.get(..at).unwrap_or_default();
     ConfigError::Invalid {
         path: path.to_owned(),
-        line: before.matches('\n').count() + 1,
+        line: line_of(text, at),
         message: message.trim_end().replace('\n', ", "),
     }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or_default().matches('\n').count() + 1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_key_is_a_warning_with_its_line_and_a_limit_in_the_wrong_place_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.toml");
+        fs_err::write(&file, "[goal]\n\nno_progres_limit = 7\n[future]\nkey = 1\n").unwrap();
+        let config = Config::load(&file).unwrap();
+        let said: Vec<String> = config.unknown.iter().map(ToString::to_string).collect();
+        let expected = "config.toml: line 3: unknown key `no_progres_limit` in [goal]; did you mean";
+        assert!(
+            said.len() == 2 && said[0].contains(expected) && said[1].contains("line 4: unknown key `future`"),
+            "{said:?}"
+        );
+        assert_eq!(config.goal, GoalConfig::default());
+        fs_err::write(&file, "weekly_usd = 5\n").unwrap();
+        let error = Config::load(&file).unwrap_err().to_string();
+        assert!(error.contains("line 1: `weekly_usd` is a limit"), "{error}");
+    }
 
     #[test]
     fn memory_is_on_and_kept_for_a_month_unless_the_file_says_otherwise() {

@@ -3,9 +3,12 @@
 pub mod bounded;
 pub mod clock;
 pub mod config;
+pub mod disk;
 pub mod env_vars;
 pub mod log;
 pub mod paths;
+pub mod private;
 pub mod process;
 pub mod project;
+pub mod unfinished;
 pub mod watch_lock;

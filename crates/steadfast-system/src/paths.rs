@@ -7,6 +7,7 @@ use etcetera::BaseStrategy as _;
 
 use crate::config::{Config, ConfigError};
 use crate::env_vars;
+use crate::private::{self, Closed, PrivacyError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
@@ -14,6 +15,18 @@ pub enum PathError {
     NoHome,
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error(transparent)]
+    Private(#[from] PrivacyError),
+}
+
+impl PathError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoHome => "set STEADFAST_HOME",
+            Self::Config(error) => error.hint(),
+            Self::Private(error) => error.hint(),
+        }
+    }
 }
 
 /// The directories and settings of this invocation.
@@ -24,6 +37,8 @@ pub struct Paths {
     /// Which rule chose the store, for `doctor`.
     pub store_from: &'static str,
     pub config: Config,
+    /// What other users could read or write until this call.
+    pub closed: Vec<Closed>,
 }
 
 impl Paths {
@@ -39,6 +54,8 @@ impl Paths {
     /// The same with the defaults instead of a broken configuration, and what is wrong with it.
     pub fn find_despite_config(db_flag: Option<&Path>) -> Result<(Self, Option<ConfigError>), PathError> {
         let home = home()?;
+        // Before the configuration of another user is read.
+        let mut closed = private::close_home(&home)?;
         let (config, error) = Config::load_or_default(&home.join("config.toml"));
         let (store, store_from) = if let Some(path) = db_flag {
             (path.to_owned(), "--db")
@@ -51,13 +68,16 @@ impl Paths {
         } else {
             (home.join("goals.db"), "home")
         };
-        Ok((Self { home, store, store_from, config }, error))
+        closed.extend(private::close_store(&store)?);
+        Ok((Self { home, store, store_from, config, closed }, error))
     }
 
     /// The paths of a process that was started in the background: its environment may be that of another terminal.
     pub fn at(home: PathBuf, store: PathBuf, store_from: &'static str) -> Result<Self, PathError> {
+        let mut closed = private::close_home(&home)?;
         let config = Config::load(&home.join("config.toml"))?;
-        Ok(Self { home, store, store_from, config })
+        closed.extend(private::close_store(&store)?);
+        Ok(Self { home, store, store_from, config, closed })
     }
 
     pub fn config_file(&self) -> PathBuf {
@@ -88,8 +108,11 @@ pub fn create_private_dir(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
-        std::io::Error::new(error.kind(), format!("cannot create the directory `{}`: {error}", path.display()))
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|source| {
+        // A file is in the way.
+        let is_taken = source.kind() == std::io::ErrorKind::AlreadyExists;
+        let source = if is_taken { rustix::io::Errno::NOTDIR.into() } else { source };
+        std::io::Error::new(source.kind(), format!("cannot create the directory `{}`: {source}", path.display()))
     })
 }
 

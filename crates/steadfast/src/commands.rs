@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod goal;
 pub(crate) mod hook;
 pub(crate) mod loops;
+mod own_paths;
 pub(crate) mod person;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -17,6 +17,7 @@ use steadfast_model::price::PriceError;
 use steadfast_model::prompt::PromptError;
 use steadfast_model::run::name::NameError;
 use steadfast_store::StoreError;
+use steadfast_system::disk::DiskFault;
 use steadfast_system::paths::PathError;
 
 /// Exit codes of the whole program.
@@ -98,7 +99,7 @@ from_errors! { error:
     InstallError => ENVIRONMENT, error.hint();
     NameError => USAGE, error.hint();
     ObjectiveError => USAGE, "describe the end state in 1 to 4000 characters";
-    PathError => ENVIRONMENT, "set STEADFAST_HOME, or fix its config.toml";
+    PathError => ENVIRONMENT, error.hint();
     PlanError => USAGE, error.hint();
     PriceError => USAGE, error.hint();
     PromptError => ENVIRONMENT, "report this as a bug";
@@ -160,7 +161,8 @@ impl From<SessionError> for CliError {
 impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
         let has_no_locks = error.kind() == std::io::ErrorKind::Unsupported;
-        let hint = if has_no_locks { LOCK_HINT } else { "run `steadfast doctor`" };
+        let of_disk = DiskFault::of(&error).map_or("run `steadfast doctor`", DiskFault::hint);
+        let hint = if has_no_locks { LOCK_HINT } else { of_disk };
         Self::new(code::ENVIRONMENT, error.to_string(), hint)
     }
 }

@@ -8,11 +8,14 @@ use super::outage;
 use crate::action;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Actor;
-use steadfast_model::hook::{HookEvent, HookInput, HookReply};
+use steadfast_model::hook::{HookEvent, HookInput, HookReply, StartSource};
 use steadfast_store::{Db, Origin, Store, StoreError};
 use steadfast_system::config::ConfigError;
 use steadfast_system::log;
 use steadfast_system::paths::Paths;
+
+/// The most keys that one message names.
+const MOST_KEYS: usize = 3;
 
 /// Handles one hook call with a broken configuration; `paths` has the defaults.
 pub fn broken_config(input: &HookInput, paths: &Paths, error: &ConfigError, wall: Millis) -> HookReply {
@@ -41,6 +44,26 @@ pub fn broken_config(input: &HookInput, paths: &Paths, error: &ConfigError, wall
         return HookReply { block: Some(format!("error: {text}")), ..HookReply::default() };
     }
     HookReply { message: Some(format!("steadfast: {text}")), ..HookReply::default() }
+}
+
+/// What to tell the user about keys of the configuration that mean nothing: at the start of a session, and at the first
+/// prompt after the file changed.
+pub fn unknown_keys(input: &HookInput, paths: &Paths) -> Option<String> {
+    if paths.config.unknown.is_empty() || !is_first_seen(input) {
+        return None;
+    }
+    let is_due = match input.event {
+        HookEvent::SessionStart(source) => source != StartSource::Compact,
+        _ => {
+            // A store that cannot be read is reported by the handler.
+            let store = Store::open_if_there(&paths.store).ok()?;
+            let session = store.and_then(|store| store.read().session(&input.session_id).ok()?);
+            let told = session.map(|session| session.last_prompt_ms.unwrap_or(0).max(session.started_at_ms));
+            told.is_none_or(|told| told <= changed_at(&paths.config_file()))
+        }
+    };
+    let lines: Vec<String> = paths.config.unknown.iter().take(MOST_KEYS).map(ToString::to_string).collect();
+    is_due.then(|| format!("steadfast: {}", lines.join("; ")))
 }
 
 /// Whether the user looks at the session now and may not know of the error.
@@ -77,7 +100,11 @@ fn pause(input: &HookInput, paths: &Paths, error: &ConfigError, wall: Millis) ->
 
 /// Whether the file changed since the session was last seen. While it is broken, a session is seen when it is told.
 fn is_news(db: Db<'_>, session_id: &str, config: &Path) -> Result<bool, StoreError> {
-    // Other than the time of its content, this one also shows a change of its rights.
-    let changed = fs_err::metadata(config).map_or(0, |file| file.ctime() * 1_000 + file.ctime_nsec() / 1_000_000);
-    Ok(db.session(session_id)?.is_none_or(|session| session.last_seen_ms <= clock::from_wall(changed)))
+    Ok(db.session(session_id)?.is_none_or(|session| session.last_seen_ms <= changed_at(config)))
+}
+
+/// When the file was last changed. Other than the time of its content, this one also shows a change of its rights.
+fn changed_at(file: &Path) -> Millis {
+    let changed = fs_err::metadata(file).map_or(0, |file| file.ctime() * 1_000 + file.ctime_nsec() / 1_000_000);
+    clock::from_wall(changed)
 }

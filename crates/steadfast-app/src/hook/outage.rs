@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::Call;
 use steadfast_model::goal::GoalStatus;
 use steadfast_model::hook::{HookEvent, HookReply};
-use steadfast_store::{Outage, Store};
+use steadfast_store::{Outage, Store, StoreError};
+use steadfast_system::disk::DiskFault;
 use steadfast_system::log;
 
 /// The longest [`patience`].
@@ -25,11 +26,14 @@ pub(super) fn patience(event: &HookEvent) -> Duration {
 }
 
 /// The reply of a hook that could not use the store. It does not wait a second time, so it changes nothing.
-pub(super) fn reply(call: &Call<'_>, outage: Outage) -> HookReply {
+pub(super) fn reply(call: &Call<'_>, outage: Outage, error: &StoreError) -> HookReply {
     let store = &call.paths.store;
     let (what, until) = match outage {
         Outage::Busy => ("the store is busy".to_owned(), "it is free"),
-        Outage::Full => (format!("disk full: {}", store.display()), "there is room"),
+        Outage::Full => {
+            let fault = error.disk_fault().unwrap_or(DiskFault::Full);
+            (format!("{fault}: {}", store.display()), "there is room")
+        }
     };
     log::line(&call.paths.log_file(), &format!("{} {}: {what}", call.input.event_name, call.session_id()));
     // Every call of a tool would repeat the message.

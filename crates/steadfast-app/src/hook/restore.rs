@@ -1,5 +1,7 @@
 //! Gives the goal and the working state back to the model after a resume, a compaction or `/clear`, once each time.
 
+use std::time::Duration;
+
 use minijinja::context;
 
 use super::session::{read_new, session_record};
@@ -11,7 +13,7 @@ use steadfast_memory::snapshot::After;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::{Goal, liveness};
-use steadfast_model::hook::HookReply;
+use steadfast_model::hook::{HookEvent, HookReply, StartSource};
 use steadfast_model::prompt::{self, Wording};
 use steadfast_model::text;
 use steadfast_store::{Db, Session, Store};
@@ -161,6 +163,19 @@ fn inject_snapshot(call: &Call<'_>, store: &mut Store, after: After) -> Result<H
         db.note_injection(call.session_id(), after.into(), call.now)
     })?;
     Ok(HookReply { context: Some(text), ..HookReply::default() })
+}
+
+/// What the model gets after a start that could not be recorded: a compaction takes its goal away whatever the store or
+/// its disk is like, and reading may still work.
+pub(super) fn context_despite_error(call: &Call<'_>) -> Option<String> {
+    let after = match call.input.event {
+        HookEvent::SessionStart(StartSource::Compact) => After::Compaction,
+        HookEvent::SessionStart(StartSource::Resume) => After::Resume,
+        _ => return None,
+    };
+    let store = Store::open_existing_within(&call.paths.store, Duration::ZERO).ok()?;
+    let text = snapshot_text(store.read(), call.session_id(), &occasion(call, after)).ok()?;
+    Some(text).filter(|text| !text.is_empty())
 }
 
 fn occasion<'a>(call: &'a Call<'_>, after: After) -> Occasion<'a> {

@@ -54,8 +54,7 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
     store.write(|db| db.hide_evaluator(call.session_id(), &file))?;
     let shown = text::headline(&file.to_string_lossy(), 200);
     let note = format!("◎ {shown} takes the name of the goal-evaluator: its verdicts do not count in this session.");
-    let message = reply.message.map_or_else(|| note.clone(), |message| format!("{note}\n{message}"));
-    Ok(HookReply { message: Some(message), ..reply })
+    Ok(reply.with_line_before(note))
 }
 
 fn begun(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {

@@ -27,6 +27,7 @@ impl Client {
             store: self.world.store.path().to_owned(),
             store_from: "test",
             config: Config::default(),
+            closed: Vec::new(),
         }
     }
 

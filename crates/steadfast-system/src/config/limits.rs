@@ -6,7 +6,9 @@ use strum::IntoEnumIterator as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-const SECTION: &str = "limits";
+use super::keys::did_you_mean;
+
+pub(super) const SECTION: &str = "limits";
 const MODELS: &str = "models";
 const ENFORCE_SESSIONS: &str = "enforce_sessions";
 const PLAN_PERCENT: &str = "plan_percent";
@@ -48,9 +50,19 @@ pub(super) fn read(text: &str, sections: &[&str]) -> Result<LimitsConfig, LimitF
     Ok(limits)
 }
 
+/// Whether a key is one of this section.
+pub(super) fn is_key(name: &str) -> bool {
+    [ENFORCE_SESSIONS, PLAN_PERCENT].contains(&name) || known().iter().any(|cap| key_of(cap) == name)
+}
+
+/// The caps of the section itself, without amounts.
+fn known() -> Vec<Cap> {
+    let scopes = [CapScope::Machine(Period::Daily), CapScope::Machine(Period::Weekly), CapScope::Session];
+    scopes.iter().flat_map(amounts).collect()
+}
+
 fn section(keys: &DeTable<'_>, limits: &mut LimitsConfig) -> Result<(), LimitFault> {
-    let known = [CapScope::Machine(Period::Daily), CapScope::Machine(Period::Weekly), CapScope::Session];
-    let known: Vec<Cap> = known.iter().flat_map(amounts).collect();
+    let known = known();
     for (key, value) in keys {
         let (name, at): (&str, usize) = (key.get_ref(), key.span().start);
         match name {
@@ -144,9 +156,7 @@ fn wrong(at: usize, key: &str, needs: &str) -> LimitFault {
 }
 
 fn unknown(at: usize, key: &str, known: &[String]) -> LimitFault {
-    let nearest = known.iter().min_by_key(|known| strsim::osa_distance(known, key));
-    let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-    LimitFault { at, message: format!("unknown key `{key}`{meant}") }
+    LimitFault { at, message: format!("unknown key `{key}`{}", did_you_mean(key, known)) }
 }
 
 #[cfg(test)]

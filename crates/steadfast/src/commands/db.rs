@@ -12,6 +12,7 @@ use steadfast_model::{clock, text};
 use steadfast_store::{Backup, BackupKind, BackupLock, Store, backups, backups_dir};
 use steadfast_system::paths::Paths;
 
+use super::own_paths;
 use crate::cli::DbVerb;
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
@@ -20,7 +21,10 @@ use crate::output::{CommandOutput, CommandResult};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
-    let paths = Paths::find(db)?;
+    let paths = match verb {
+        DbVerb::Import { .. } => own_paths::find(db)?,
+        _ => own_paths::find_to_read(db)?,
+    };
     match verb {
         DbVerb::Path => {
             let text = paths.store.display().to_string();

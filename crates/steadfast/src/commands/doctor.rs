@@ -1,6 +1,7 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
 mod backups;
+mod places;
 
 use std::path::Path;
 use std::process::Command;
@@ -16,10 +17,11 @@ use steadfast_model::goal::GoalStatus;
 use steadfast_model::host::Capabilities;
 use steadfast_model::text;
 use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
-use steadfast_system::config::NotifyConfig;
+use steadfast_system::config::{ConfigError, NotifyConfig};
 use steadfast_system::paths::Paths;
 use steadfast_system::{bounded, watch_lock};
 
+use super::own_paths;
 use super::setup::{plugin_stores, predecessor_store};
 use crate::error::code;
 use crate::mcp::client::McpClient;
@@ -37,11 +39,14 @@ const CHECKED_AT_ONCE: u64 = 8 * 1024 * 1024;
 const MUCH_FREE: u64 = 100_000_000;
 
 pub(crate) fn run(db: Option<&Path>, full: bool) -> CommandResult {
-    Ok(report(&Paths::find(db)?, full))
+    let (paths, broken_config) = Paths::find_despite_config(db)?;
+    own_paths::log_closed(&paths);
+    Ok(report(&paths, broken_config.as_ref(), full))
 }
 
-pub(crate) fn report(paths: &Paths, full: bool) -> CommandOutput {
-    let mut checks = vec![home(paths)];
+pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: bool) -> CommandOutput {
+    let mut checks = vec![places::home(paths), places::permissions(paths), places::config(paths, broken_config)];
+    checks.extend(places::strays(paths));
     checks.extend(store(paths, full));
     checks.extend(backups::check(paths));
     checks.push(other_stores(paths));
@@ -85,16 +90,13 @@ fn plugin_hooks(is_current: bool) -> DoctorCheck {
     warn("plugin_hooks", "the installed plugin has the hooks of another version", "run `steadfast setup claude` again")
 }
 
-fn home(paths: &Paths) -> DoctorCheck {
-    let shown = paths.home.display().to_string();
-    if !paths.home.exists() {
-        return ok("home", format!("{shown} (created when first needed)"));
-    }
-    match tempfile::tempfile_in(&paths.home) {
-        Ok(_) => ok("home", shown),
-        Err(error) => {
-            fail("home", format!("{shown} is not writable: {error}"), "make it writable, or set STEADFAST_HOME")
-        }
+/// What to do about an error, from the command that other hints refer to.
+fn hint_of(error: &StoreError, paths: &Paths) -> String {
+    let hint = error.hint();
+    match hint.split_once("; ") {
+        _ if !hint.contains("steadfast doctor") => hint.to_owned(),
+        Some((first, _)) if !first.contains("steadfast doctor") => first.to_owned(),
+        _ => format!("read {}, and report this as a bug", paths.log_file().display()),
     }
 }
 
@@ -104,9 +106,12 @@ fn store(paths: &Paths, full: bool) -> Vec<DoctorCheck> {
         Err(StoreError::Missing(_)) => {
             return vec![ok("store", "not created yet; the first goal or session creates it")];
         }
-        Err(error) => return vec![fail("store", error.to_string(), error.hint())],
+        Err(error) => return vec![fail("store", error.to_string(), hint_of(&error, paths))],
     };
-    let mut checks = vec![ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display()))];
+    let mut checks = vec![match store.blocked() {
+        Some(error) => fail("store", format!("{error}; it can only be read"), hint_of(&error, paths)),
+        None => ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display())),
+    }];
     checks.push(integrity(&store, full));
     checks.push(space(&store));
     checks.push(match store.journal_mode() {
@@ -115,7 +120,7 @@ fn store(paths: &Paths, full: bool) -> Vec<DoctorCheck> {
             let hint = "move the store to a local disk; this file system may not support WAL";
             fail("store_journal", format!("journal mode is {mode}"), hint)
         }
-        Err(error) => fail("store_journal", error.to_string(), error.hint()),
+        Err(error) => fail("store_journal", error.to_string(), hint_of(&error, paths)),
     });
     let counted = store.read().goal_counts().and_then(|counts| {
         let orphans = action::orphans(store.read(), 0, ORPHANS_COUNTED, clock::now())?;
@@ -134,7 +139,7 @@ fn store(paths: &Paths, full: bool) -> Vec<DoctorCheck> {
                 ok("goals", detail)
             }
         }
-        Err(error) => fail("goals", error.to_string(), error.hint()),
+        Err(error) => fail("goals", error.to_string(), hint_of(&error, paths)),
     });
     checks
 }
@@ -265,8 +270,11 @@ fn log(paths: &Paths) -> DoctorCheck {
     let file = paths.log_file();
     let text = bounded::text(&file, 1024 * 1024).unwrap_or_default();
     let day_ago = clock::to_rfc3339(clock::now() - clock::DAY);
-    let recent: Vec<&str> =
-        text.lines().filter(|line| line.get(..20).is_some_and(|at| at > day_ago.as_str())).collect();
+    let is_error = |line: &&str| {
+        let (at, message) = line.split_at_checked(day_ago.len()).unwrap_or_default();
+        at > day_ago.as_str() && !message.trim_start().starts_with(own_paths::NOTE)
+    };
+    let recent: Vec<&str> = text.lines().filter(is_error).collect();
     match recent.last() {
         None => ok("log", "no errors in the last day"),
         Some(last) => {

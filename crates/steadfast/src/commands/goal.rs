@@ -17,15 +17,17 @@ use steadfast_app::action::{self, ActionError, Claim, Place};
 use steadfast_app::overview::{self, GoalView};
 use steadfast_app::{native, session};
 use steadfast_model::clock::{self, Millis};
+use steadfast_model::goal::proof::Evidence;
 use steadfast_model::goal::{self, Actor, Goal};
 use steadfast_model::host::Screen;
+use steadfast_model::redact::redact;
 use steadfast_model::text;
 use steadfast_store::spend::{self, Spender};
 use steadfast_store::{Db, Origin, Store, StoreError};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
-use super::person;
+use super::{own_paths, person};
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, WaitArgs};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
@@ -70,10 +72,19 @@ impl GoalOutput {
     fn new(view: &GoalView, goal: Goal, text: String) -> Self {
         Self { output: CommandOutput { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) }
     }
+
+    /// A change that is saved is reported as done, also if the rest cannot be read.
+    fn unseen(goal: Goal, message: &str, error: &StoreError) -> Self {
+        let text = format!("{message}\nstatus: {}\nnote: {}", goal.state(), overview::unseen_note(error));
+        Self { output: CommandOutput { text, json: overview::unseen(&goal, error), code: 0 }, goal: Some(goal) }
+    }
 }
 
 pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs, is_json: bool) -> CommandResult {
-    let paths = Paths::find(db)?;
+    // Pausing and looking must be possible whatever is wrong with the configuration.
+    let starts_nothing = person::only_reads(&arguments.verb)
+        || matches!(arguments.verb, GoalVerb::Pause { .. } | GoalVerb::Abandon | GoalVerb::Block { .. });
+    let paths = if starts_nothing { own_paths::find_to_read(db)? } else { own_paths::find(db)? };
     let directory = std::env::current_dir()?;
     let actor = person::caller_of_verb(&paths, &arguments, &directory)?;
     let origin = Origin { actor, place: "cli" };
@@ -141,9 +152,10 @@ impl<'a> SessionGoal<'a> {
     }
 
     fn output(&self, goal: Goal, message: &str) -> GoalResult {
-        let view = self.context.view(self.store.read(), &goal, self.context.now)?;
-        let text = format!("{message}\nnext: {}", view.next);
-        Ok(GoalOutput::new(&view, goal, text))
+        match self.context.view(self.store.read(), &goal, self.context.now) {
+            Ok(view) => Ok(GoalOutput::new(&view, goal, format!("{message}\nnext: {}", view.next))),
+            Err(error) => Ok(GoalOutput::unseen(goal, message, &error)),
+        }
     }
 
     fn act(
@@ -183,8 +195,10 @@ impl<'a> SessionGoal<'a> {
     }
 
     fn edit(self, words: &[String]) -> GoalResult {
-        let objective = goal::objective(&starting::text_of(words))?;
-        let message = format!("objective changed: {}", text::headline(&objective, 80));
+        let typed = starting::text_of(words);
+        let objective = goal::objective(&typed)?;
+        let note = starting::secret_note(&typed, &objective);
+        let message = format!("objective changed: {}{note}", text::headline(&objective, 80));
         self.act(&message, |store, id, origin, now| action::edit(store, id, objective, origin, now))
     }
 
@@ -245,6 +259,8 @@ impl<'a> SessionGoal<'a> {
         }
         let config = &self.context.paths.config.goal;
         let (_, runs) = verification::verify_goal(&mut self.store, &goal, config, self.context.origin)?;
+        let shown = |run: Evidence| Evidence { command: redact(&run.command).into_owned(), ..run };
+        let runs: Vec<Evidence> = runs.into_iter().map(shown).collect();
         let seconds = |ms: i64| Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
         let lines: Vec<String> =
             runs.iter().map(|run| format!("passed in {:.1}s: {}", seconds(run.duration_ms), run.command)).collect();

@@ -18,12 +18,12 @@ use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
 use steadfast_store::{Origin, Store};
-use steadfast_system::paths::Paths;
+use steadfast_system::paths::{PathError, Paths};
 use steadfast_system::process::{Caller, Need, ProcessId};
 use steadfast_system::{log, process, watch_lock};
 
 use super::goal::{self, CommandContext};
-use super::{settings, slash, stdin};
+use super::{own_paths, settings, slash, stdin};
 use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
@@ -41,14 +41,12 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if process::is_inside_run() {
         return ExitCode::SUCCESS;
     }
+    let host: Host = host_name.parse().unwrap_or_default();
     let (paths, broken_config) = match Paths::find_despite_config(db) {
         Ok(found) => found,
-        Err(error) => {
-            super::log_failure(&format!("hook: {error}"));
-            return ExitCode::SUCCESS;
-        }
+        Err(error) => return without_home(host, &error),
     };
-    let host: Host = host_name.parse().unwrap_or_default();
+    own_paths::log_closed(&paths);
     let input = match read_input(host) {
         Ok(Some(input)) => input,
         Ok(None) => return ExitCode::SUCCESS,
@@ -73,6 +71,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         return rewake(&input, &paths, client);
     }
     let input = slash::read_prompt(hook::as_command(input, &paths));
+    let unknown_keys = hook::unknown_keys(&input, &paths);
     let noted = match hook::handle_call(&input, &paths, client, clock::wall()) {
         Ok(noted) => noted,
         Err(doubt) => return refuse(&input, &paths, doubt),
@@ -88,6 +87,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     };
     let is_answered = answer.is_some();
     let noted = settings::with_note(&input, noted);
+    let noted = unknown_keys.into_iter().fold(noted, HookReply::with_line_before);
     let reply = match answer {
         Some(answer) => HookReply { message: answer.message.or(noted.message), has_news: noted.has_news, ..answer },
         None => noted,
@@ -105,10 +105,21 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if needs_supervisor(&input, reply.wake_at_ms) || keeps_appointments(&input, &paths) {
         watch::ensure(&paths);
     }
-    remove_old_run(&input, &paths);
     if let HookEvent::SessionStart(StartSource::Startup | StartSource::Resume) = input.event {
         // Dropped without waiting: the client waits for the hook.
         drop(backups::ensure(&paths));
+    }
+    remove_old_run(&input, &paths);
+    ExitCode::SUCCESS
+}
+
+/// Without a home, or with that of another user, nothing can be recorded; the user hears why at the start of a session.
+fn without_home(host: Host, error: &PathError) -> ExitCode {
+    if let Ok(Some(input)) = read_input(host)
+        && matches!(input.event, HookEvent::SessionStart(_))
+    {
+        let message = Some(format!("steadfast: {error} ({}). No goal is driven.", error.hint()));
+        print_reply(&input, &HookReply { message, ..HookReply::default() });
     }
     ExitCode::SUCCESS
 }

@@ -17,7 +17,10 @@ use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
 pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResult {
-    let context = RunContext::new(db, RunKind::Loop, json)?;
+    let context = match &verb {
+        LoopVerb::OnRun(verb) => RunContext::on_run(db, RunKind::Loop, json, verb)?,
+        _ => RunContext::new(db, RunKind::Loop, json)?,
+    };
     let catalogue = context.catalogue();
     match verb {
         LoopVerb::Run(arguments) => {
@@ -43,7 +46,10 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
 }
 
 pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -> CommandResult {
-    let context = RunContext::new(db, RunKind::Pipeline, json)?;
+    let context = match &verb {
+        PipelineVerb::OnRun(verb) => RunContext::on_run(db, RunKind::Pipeline, json, verb)?,
+        _ => RunContext::new(db, RunKind::Pipeline, json)?,
+    };
     let catalogue = context.catalogue();
     match verb {
         PipelineVerb::Run(arguments) => {

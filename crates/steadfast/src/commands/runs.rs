@@ -35,6 +35,7 @@ use steadfast_model::text;
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::paths::Paths;
 
+use super::own_paths;
 use crate::cli::RunVerb;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandResult};
@@ -62,7 +63,16 @@ pub(super) struct RunContext {
 
 impl RunContext {
     pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, CliError> {
-        let paths = Paths::find(db)?;
+        Self::at(own_paths::find(db)?, kind, json)
+    }
+
+    /// For a verb about existing runs: only those that start agents need the configuration.
+    pub(super) fn on_run(db: Option<&Path>, kind: RunKind, json: bool, verb: &RunVerb) -> Result<Self, CliError> {
+        let starts = matches!(verb, RunVerb::Resume(_) | RunVerb::Cleanup(_) | RunVerb::Import { .. });
+        Self::at(if starts { own_paths::find(db)? } else { own_paths::find_to_read(db)? }, kind, json)
+    }
+
+    fn at(paths: Paths, kind: RunKind, json: bool) -> Result<Self, CliError> {
         let project = project::of(&current_dir()?);
         let now = super::now(&paths);
         Ok(Self { paths, kind, project, now, json })

@@ -15,6 +15,7 @@ use steadfast_store::{Db, Session, SessionActivity, Store};
 use steadfast_system::paths::Paths;
 
 use crate::cli::session::{SessionVerb, WhichSession};
+use crate::commands::own_paths;
 use crate::commands::person::Sight;
 use crate::error::{CliError, code};
 use crate::output::CommandResult;
@@ -33,7 +34,10 @@ struct SessionContext {
 }
 
 pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
-    let paths = Paths::find(db)?;
+    let paths = match verb {
+        SessionVerb::Purge(_) => own_paths::find(db)?,
+        _ => own_paths::find_to_read(db)?,
+    };
     let now = super::now(&paths);
     let context = SessionContext { paths, directory: std::env::current_dir()?, now };
     match verb {

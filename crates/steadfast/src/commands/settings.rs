@@ -53,6 +53,5 @@ pub(super) fn with_note(input: &HookInput, reply: HookReply) -> HookReply {
     let Some(ignored) = ignored else { return reply };
     let product = input.host.capabilities().product;
     let note = format!("steadfast: settings set {ignored}, which is ignored; set it where you start {product}");
-    let message = reply.message.map_or_else(|| note.clone(), |message| format!("{note}\n{message}"));
-    HookReply { message: Some(message), ..reply }
+    reply.with_line_before(note)
 }

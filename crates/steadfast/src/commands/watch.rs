@@ -21,6 +21,7 @@ use steadfast_system::paths::Paths;
 use steadfast_system::process::ProcessId;
 use steadfast_system::watch_lock::{self, WatchLock};
 
+use super::own_paths;
 use crate::cli::WatchArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
@@ -33,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 pub(crate) fn run(db: Option<&Path>, arguments: &WatchArgs, json: bool) -> CommandResult {
-    let mut paths = Paths::find(db)?;
+    let mut paths = own_paths::find(db)?;
     paths.home = absolute(&paths.home)?;
     paths.store = absolute(&paths.store)?;
     if arguments.stop {

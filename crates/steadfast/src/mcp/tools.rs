@@ -167,7 +167,7 @@ fn create_goal(handle: &StoreHandle, arguments: &args::CreateGoal, call: &CallMe
     handle.with(Store::open, |store| {
         let place = place(store, &caller)?;
         let goal = action::start(store, &place, new, caller.origin, caller.now)?;
-        view(handle, store, &goal, caller.now)
+        view_of_saved(handle, store, &goal, caller.now)
     })
 }
 
@@ -219,7 +219,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
     handle.store(|store| {
         let now = clock::now();
         let goal = action::complete(store, &caller.session_id, &claim, caller.origin, now)?;
-        view(handle, store, &goal, now)
+        view_of_saved(handle, store, &goal, now)
     })
 }
 
@@ -283,7 +283,7 @@ fn act(
     handle.store(|store| {
         own_goal(store, caller, goal_id)?;
         let goal = change(store, caller)?;
-        view(handle, store, &goal, caller.now)
+        view_of_saved(handle, store, &goal, caller.now)
     })
 }
 
@@ -313,6 +313,14 @@ fn place(store: &Store, caller: &ToolCaller) -> Result<Place, StoreError> {
     };
     place.project_dir = place.project_dir.or_else(here);
     Ok(place)
+}
+
+/// A change that is saved is not refused because the rest cannot be read.
+fn view_of_saved(handle: &StoreHandle, store: &Store, goal: &Goal, now: Millis) -> ToolResult {
+    match view(handle, store, goal, now) {
+        Err(ToolError::Action(ActionError::Store(error))) => Ok(overview::unseen(goal, &error)),
+        seen => seen,
+    }
 }
 
 fn view(handle: &StoreHandle, store: &Store, goal: &Goal, now: Millis) -> ToolResult {

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may panic as tests do")]
 
+mod any_lines;
 mod completion;
 mod evaluator;
 mod goals;

@@ -56,7 +56,8 @@ fn a_broken_configuration_pauses_the_goal_and_is_reported_once() {
     assert_eq!(env.sql("SELECT turn_since_ms FROM sessions"), [["NULL"]], "the turn is over");
     assert_eq!(env.stop("s1", "hi", false), Value::Null);
     assert_eq!(prompt(&env, "s1"), Value::Null);
-    env.goal(&["status"]).fails_with(4, "line 4");
+    assert!(env.goal(&["status"]).succeeds().stderr.contains("line 4"));
+    env.goal(&["resume"]).fails_with(4, "line 4");
 
     std::fs::write(env.home().join("config.toml"), "").unwrap();
     let goal = env.status();
@@ -151,7 +152,7 @@ fn a_busy_store_leaves_the_goal_alone() {
 /// that runs one hook as `$CLIENT`. `None` where mounting is
 /// not allowed.
 #[expect(clippy::print_stdout, reason = "a test that does nothing says so")]
-fn with_mounts(env: &Env, script: &str, arguments: &[&str]) -> Option<Output> {
+pub(crate) fn with_mounts(env: &Env, script: &str, arguments: &[&str]) -> Option<Output> {
     let apart = |script: &str| {
         let mut command = Command::new("unshare");
         command
@@ -160,6 +161,7 @@ fn with_mounts(env: &Env, script: &str, arguments: &[&str]) -> Option<Output> {
             .arg(env.home())
             .args(arguments)
             .env("STEADFAST_HOME", env.home())
+            .env("STEADFAST_NO_WATCH", "1")
             .env("HOME", env.path("user"))
             .env("CLIENT", client::one_shot())
             .current_dir(env.project());

@@ -14,7 +14,7 @@ const START: &str = "SessionStart";
 
 impl Env {
     /// Makes everything in the store this many days older.
-    fn age_store(&self, days: i64) {
+    fn age_all(&self, days: i64) {
         let columns = "SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
                        WHERE m.type = 'table' AND m.name NOT LIKE '%fts%' AND m.name NOT IN ('upkeep', 'clock')
                          AND c.name LIKE '%\\_ms' ESCAPE '\\' AND c.name NOT IN ('time_used_rest_ms', 'duration_ms', 'every_ms')";
@@ -94,7 +94,7 @@ fn old_details_go_and_no_number_changes() {
     let (today, then) = (crate::env::now(), steadfast_model::clock::now() - 100 * DAY);
     let old = file.replace(&today[..10], &steadfast_model::clock::to_rfc3339(then)[..10]);
     std::fs::write(env.transcript("s1"), &old).unwrap();
-    env.age_store(100);
+    env.age_all(100);
     env.upkeep();
     assert_eq!(env.sql("SELECT count(*) FROM responses"), [["0"]]);
     let sums = env.sql("SELECT sum(responses), sum(input_tokens + output_tokens + cache_creation_tokens), min(in_goals) FROM usage_days");
@@ -114,7 +114,7 @@ fn old_details_go_and_no_number_changes() {
     assert_eq!(env.status()["tokens_used"], json!(5_000));
     assert_eq!(env.sql("SELECT sum(responses) FROM usage_days"), [["5"]]);
 
-    env.age_store(300);
+    env.age_all(300);
     env.execute("UPDATE upkeep SET due_at_ms = 0");
     env.upkeep();
     assert_eq!(env.status(), Value::Null, "the goal itself goes after a year");
@@ -132,7 +132,7 @@ fn a_live_goal_keeps_everything() {
         "SELECT (SELECT count(*) FROM responses), (SELECT count(*) FROM goal_events), (SELECT count(*) FROM goals),
                   (SELECT count(*) FROM transcript_cursors), (SELECT count(*) FROM sessions WHERE session_id = 's1')";
     let before = env.sql(rows);
-    env.age_store(1_000);
+    env.age_all(1_000);
     env.upkeep();
     assert_eq!(env.sql(rows), before);
 }
@@ -247,7 +247,7 @@ fn old_runs_go_with_their_folders_and_unsaved_work_stays() {
     }
     world.run(&["loop", "cleanup"]).succeeds();
     assert!(env.home().join("runs").join(&ids[0][0]).is_dir(), "not old yet");
-    env.age_store(100);
+    env.age_all(100);
     env.execute("DELETE FROM upkeep");
     world.run(&["loop", "cleanup"]).succeeds();
     let left = env.sql("SELECT name FROM runs ORDER BY name");

@@ -35,8 +35,15 @@ pub(super) fn enqueue(context: &CommandContext<'_>, store: &mut Store, place: &P
     let objective = text::headline(&new.objective, 80);
     let limits = new.budget.limits.describe();
     let Enqueued { goal, started, number } = action::enqueue(store, place, new, context.origin, context.now)?;
-    let view = context.view(store.read(), &goal, context.now)?;
-    let entries = queue::entries(store.read(), &place.session_id)?;
+    let seen = context.view(store.read(), &goal, context.now);
+    let seen = seen.and_then(|view| Ok((view, queue::entries(store.read(), &place.session_id)?)));
+    let (view, entries) = match seen {
+        Ok(seen) => seen,
+        Err(error) => {
+            let message = number.map_or("◎ Goal started".to_owned(), |number| format!("queued as number {number}"));
+            return Ok(GoalOutput::unseen(goal, &message, &error));
+        }
+    };
     let json = with_queue(json!({"goal": view}), &entries);
     let Some(number) = number else {
         let text = starting::started_text(&goal, &view);
@@ -64,7 +71,10 @@ pub(super) fn ended(mut session: SessionGoal<'_>, goal: Goal, message: &str) -> 
     };
     let Some(next) = next else { return session.output(goal, message) };
     let message = format!("{message}\nnext goal started: {}", text::headline(&next.objective, 80));
-    let started = context.view(store.read(), &next, context.now)?;
+    let started = match context.view(store.read(), &next, context.now) {
+        Ok(started) => started,
+        Err(error) => return Ok(GoalOutput::unseen(goal, &message, &error)),
+    };
     let mut done = session.output(goal, &message)?;
     done.output.text = format!("{message}\nnext: {}", started.next);
     done.output.json["started"] = json!(started);

@@ -25,7 +25,9 @@ use crate::error::{CliError, code};
 use crate::programs;
 
 pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments: StartArgs) -> GoalResult {
-    let objective = goal::objective(&text_of(&arguments.objective))?;
+    let typed = text_of(&arguments.objective);
+    let objective = goal::objective(&typed)?;
+    let note = secret_note(&typed, &objective);
     let budget = arguments.limits.budget(&objective, context.now)?;
     check_commands(&arguments.verify)?;
     let hint = "ask the user to type /goal-start \"OBJECTIVE\" --verify CMD";
@@ -47,16 +49,37 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     let judge = judge || context.paths.config.goal.completion == Completion::Evaluator;
     let new = NewGoal { objective, budget, verify: arguments.verify, items, judge, sign_off };
     if arguments.queue {
-        return queue::enqueue(context, &mut store, &place, new);
+        let mut queued = queue::enqueue(context, &mut store, &place, new)?;
+        queued.output.text.push_str(note);
+        return Ok(queued);
     }
-    let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
-    if !goal.verify.is_empty() {
-        let environment = StartEnvironment::of(env_vars::all());
-        store.write(|db| db.keep_environment(&goal.goal_id, &environment))?;
+    let environment = StartEnvironment::of(env_vars::all());
+    let goal = action::start_in(&mut store, &place, new, Some(&environment), context.origin, context.now)?;
+    let mut started = started(context, &store, goal)?;
+    started.output.text.push_str(note);
+    Ok(started)
+}
+
+/// The answer about a goal that has started.
+pub(super) fn started(context: &CommandContext<'_>, store: &Store, goal: Goal) -> GoalResult {
+    match context.view(store.read(), &goal, context.now) {
+        Ok(view) => {
+            let text = started_text(&goal, &view);
+            Ok(GoalOutput::new(&view, goal, text))
+        }
+        Err(error) => {
+            let message = format!("◎ Goal started: {}", text::headline(&goal.objective, 80));
+            Ok(GoalOutput::unseen(goal, &message, &error))
+        }
     }
-    let view = context.view(store.read(), &goal, context.now)?;
-    let text = started_text(&goal, &view);
-    Ok(GoalOutput::new(&view, goal, text))
+}
+
+/// Said once, where the user can still choose another way to hand it over.
+pub(super) fn secret_note(typed: &str, kept: &str) -> &'static str {
+    if typed.trim() == kept {
+        return "";
+    }
+    "\nnote: a secret was removed from the objective; put it into an environment variable and name that"
 }
 
 pub(super) fn started_text(goal: &Goal, view: &GoalView) -> String {
@@ -92,7 +115,10 @@ pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> GoalResult {
     let judge = context.paths.config.goal.completion == Completion::Evaluator;
     let new = NewGoal { objective: goal::objective(&objective)?, judge, ..NewGoal::default() };
     let goal = action::start(store, place, new, context.origin, context.now)?;
-    let view = context.view(store.read(), &goal, context.now)?;
+    let view = match context.view(store.read(), &goal, context.now) {
+        Ok(view) => view,
+        Err(error) => return Ok(GoalOutput::unseen(goal, "◎ Goal started", &error)),
+    };
     let text = format!(
         "◎ Goal started: {}\nlimits: none\n\
          next: type `/goal clear` in {}; while its own goal is active, it drives the work and Steadfast only counts",

@@ -60,7 +60,7 @@ pub(super) fn answer(input: &HookInput, commands: &[TypedCommand], other_text: b
 
 fn run(input: &HookInput, command: &TypedCommand, paths: &Paths) -> Result<String, CliError> {
     if command.verb == "doctor" {
-        return Ok(doctor::report(paths, false).text);
+        return Ok(doctor::report(paths, None, false).text);
     }
     let parsed = slash::parse(&command.verb, &command.arguments)?;
     Ok(goal::run(&context(input, paths), parsed.goal)?.output.text)

@@ -8,13 +8,13 @@ use steadfast_app::usage::summary::{SLOT_MS, Sum, Summary};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::limit::{Axis, Cap, CapScope, Spend};
-use steadfast_system::paths::Paths;
 
+use crate::commands::own_paths;
 use crate::error::code;
 use crate::output::{CommandOutput, CommandResult};
 
 pub(super) fn run(db: Option<&Path>, summaries: &[(Host, Summary)], now: Millis) -> CommandResult {
-    let paths = Paths::find(db)?;
+    let paths = own_paths::find(db)?;
     let standings: Vec<Value> =
         paths.config.limits.caps.iter().filter_map(|cap| standing(cap, summaries, now)).collect();
     let is_reached = standings.iter().any(|standing| standing["reached"] == json!(true));

@@ -11,12 +11,12 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::text;
 use steadfast_store::Store;
-use steadfast_system::paths::Paths;
 
 use super::asked::Asked;
 use super::table::{self, Column};
 use super::{in_zone, last_part, width};
 use crate::cli::UsageArgs;
+use crate::commands::own_paths;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
@@ -30,7 +30,7 @@ pub(super) fn view(db: Option<&Path>, arguments: &UsageArgs, asked: &Asked, is_j
         return Err(CliError::new(code::USAGE, "--breakdown only applies to views of transcripts", hint));
     }
     let (filter, zone) = (&asked.filter, &asked.zone);
-    let store = Store::open_if_there(&Paths::find(db)?.store)?;
+    let store = Store::open_if_there(&own_paths::find_to_read(db)?.store)?;
     let mut rows = store.map(|store| store.read().iteration_usage()).transpose()?.unwrap_or_default();
     rows.retain(|row| {
         filter.project.as_ref().is_none_or(|project| project.matches(&row.project_dir))
@@ -71,7 +71,7 @@ fn draw(report: &RunsReport, zone: &TimeZone) -> String {
 
 /// Counts an agent that worked in a worktree of a run for the project of that run.
 pub(super) fn name_projects(db: Option<&Path>, summaries: &mut [(Host, Summary)]) {
-    let Ok(paths) = Paths::find(db) else { return };
+    let Ok(paths) = own_paths::find_to_read(db) else { return };
     let below = paths.home.join("worktrees");
     let mut places: Vec<PathBuf> = fs_err::canonicalize(&below).into_iter().collect();
     places.push(below);

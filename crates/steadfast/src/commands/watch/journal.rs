@@ -78,8 +78,13 @@ mod tests {
         action::start(&mut store, &Place::from(&session), new, ORIGIN, NOW).unwrap();
         action::apply(&mut store, "s1", ORIGIN, NOW, |goal| change::wait(goal, WaitFor::Time, Some(NOW + 1), NOW))
             .unwrap();
-        let paths =
-            Paths { home: home.path().to_owned(), store: store_path, store_from: "test", config: Config::default() };
+        let paths = Paths {
+            home: home.path().to_owned(),
+            store: store_path,
+            store_from: "test",
+            config: Config::default(),
+            closed: Vec::new(),
+        };
         (home, paths, store)
     }
 
