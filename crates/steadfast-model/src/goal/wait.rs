@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Millis};
+use crate::redact::redact;
 use crate::text;
 
 pub use request::{Condition, WaitError, WaitRequest};
@@ -72,7 +73,7 @@ impl WaitFor {
     pub fn describe(&self, project: Option<&str>) -> String {
         match self {
             Self::Time => "the time".into(),
-            Self::Command(command) => format!("the command `{}`", text::headline(command, 120)),
+            Self::Command(command) => format!("the command `{}`", text::headline(&redact(command), 120)),
             Self::File(path) => format!("the file {}", short_path(path, project)),
             Self::Process { pid, .. } => format!("the end of process {pid}"),
         }
