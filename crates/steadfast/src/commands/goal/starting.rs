@@ -51,19 +51,19 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     }
     let environment = StartEnvironment::of(env_vars::all());
     let goal = action::start_in(&mut store, &place, new, Some(&environment), context.origin, context.now)?;
-    started(context, &store, goal)
+    Ok(started(context, &store, goal))
 }
 
 /// The answer about a goal that has started.
-pub(super) fn started(context: &CommandContext<'_>, store: &Store, goal: Goal) -> GoalResult {
+fn started(context: &CommandContext<'_>, store: &Store, goal: Goal) -> GoalOutput {
     match context.view(store.read(), &goal, context.now) {
         Ok(view) => {
             let text = started_text(&goal, &view);
-            Ok(GoalOutput::new(&view, goal, text))
+            GoalOutput::new(&view, goal, text)
         }
         Err(error) => {
             let message = format!("◎ Goal started: {}", text::headline(&goal.objective, 80));
-            Ok(GoalOutput::unseen(goal, &message, &error))
+            GoalOutput::unseen(goal, &message, &error)
         }
     }
 }
