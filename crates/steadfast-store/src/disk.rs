@@ -33,7 +33,7 @@ fn try_file(directory: &Path) -> std::io::Result<()> {
     let _files: Vec<std::fs::File> =
         (0..FILES).map(|_| std::fs::File::open(directory)).collect::<std::io::Result<_>>()?;
     let mut file = tempfile::tempfile_in(directory)?;
-    file.write_all(&[0; BYTES])?;
+    file.write_all(&vec![0; BYTES])?;
     rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(())
 }

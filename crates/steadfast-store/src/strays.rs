@@ -37,7 +37,8 @@ mod tests {
         assert_eq!(remove_stray_backups(&store), Vec::<PathBuf>::new(), "they may be in use");
         for name in names {
             let file = std::fs::File::options().write(true).open(directory.path().join(name)).unwrap();
-            file.set_modified(std::time::SystemTime::now() - 2 * AGE).unwrap();
+            let now = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(now - 2 * AGE).unwrap();
         }
         assert_eq!(remove_stray_backups(&store).len(), 2);
         assert!(store.exists() && directory.path().join(".steadfast-backup.txt").exists());

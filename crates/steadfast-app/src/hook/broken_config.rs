@@ -52,15 +52,14 @@ pub fn unknown_keys(input: &HookInput, paths: &Paths) -> Option<String> {
     if paths.config.unknown.is_empty() || !is_first_seen(input) {
         return None;
     }
-    let is_due = match input.event {
-        HookEvent::SessionStart(source) => source != StartSource::Compact,
-        _ => {
-            // A store that cannot be read is reported by the handler.
-            let store = Store::open_if_there(&paths.store).ok()?;
-            let session = store.and_then(|store| store.read().session(&input.session_id).ok()?);
-            let told = session.map(|session| session.last_prompt_ms.unwrap_or(0).max(session.started_at_ms));
-            told.is_none_or(|told| told <= changed_at(&paths.config_file()))
-        }
+    let is_due = if let HookEvent::SessionStart(source) = input.event {
+        source != StartSource::Compact
+    } else {
+        // A store that cannot be read is reported by the handler.
+        let store = Store::open_if_there(&paths.store).ok()?;
+        let session = store.and_then(|store| store.read().session(&input.session_id).ok()?);
+        let told = session.map(|session| session.last_prompt_ms.unwrap_or(0).max(session.started_at_ms));
+        told.is_none_or(|told| told <= changed_at(&paths.config_file()))
     };
     let lines: Vec<String> = paths.config.unknown.iter().take(MOST_KEYS).map(ToString::to_string).collect();
     is_due.then(|| format!("steadfast: {}", lines.join("; ")))

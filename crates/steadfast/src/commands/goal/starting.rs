@@ -55,21 +55,21 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     }
     let environment = StartEnvironment::of(env_vars::all());
     let goal = action::start_in(&mut store, &place, new, Some(&environment), context.origin, context.now)?;
-    let mut started = started(context, &store, goal)?;
+    let mut started = started(context, &store, goal);
     started.output.text.push_str(note);
     Ok(started)
 }
 
 /// The answer about a goal that has started.
-pub(super) fn started(context: &CommandContext<'_>, store: &Store, goal: Goal) -> GoalResult {
+fn started(context: &CommandContext<'_>, store: &Store, goal: Goal) -> GoalOutput {
     match context.view(store.read(), &goal, context.now) {
         Ok(view) => {
             let text = started_text(&goal, &view);
-            Ok(GoalOutput::new(&view, goal, text))
+            GoalOutput::new(&view, goal, text)
         }
         Err(error) => {
             let message = format!("◎ Goal started: {}", text::headline(&goal.objective, 80));
-            Ok(GoalOutput::unseen(goal, &message, &error))
+            GoalOutput::unseen(goal, &message, &error)
         }
     }
 }
