@@ -237,7 +237,8 @@ impl Db<'_> {
 
     /// Asks the engine of a run to end it, or withdraws the request. Returns whether the run exists.
     pub fn request_stop(self, run_id: &str, stopping: Option<&Stopping>) -> Result<bool, StoreError> {
-        let clean = |stopping: &Stopping| Stopping { reason: redact(&stopping.reason).into_owned(), ..stopping.clone() };
+        let clean =
+            |stopping: &Stopping| Stopping { reason: redact(&stopping.reason).into_owned(), ..stopping.clone() };
         let text = stopping.map(|stopping| to_json(&clean(stopping))).transpose()?;
         let sql = "UPDATE runs SET stop_requested = ?2 WHERE run_id = ?1";
         Ok(self.execute(sql, params![run_id, text])? == 1)

@@ -41,7 +41,8 @@ impl Lock {
     pub(super) fn take(place: &ProjectPlace) -> Result<Self, FilesError> {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
         loop {
-            let options = fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+            let options =
+                fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
             let file = options?.into_parts().0;
             if !lock::lock_within(&file, LOCK_PATIENCE, || false)? {
                 return Err(FilesError::Busy { path });
