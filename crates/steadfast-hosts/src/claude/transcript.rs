@@ -94,7 +94,8 @@ struct AssistantWire<'a> {
     uuid: Option<String>,
     #[serde(rename = "requestId")]
     request_id: Option<String>,
-    timestamp: Option<&'a str>,
+    // A text with escapes cannot be borrowed, and its response must not be lost.
+    timestamp: Option<String>,
     #[serde(rename = "attributionSkill")]
     skill: Option<String>,
     #[serde(rename = "attributionMcpServer")]
@@ -108,7 +109,7 @@ struct AssistantWire<'a> {
 #[derive(Deserialize)]
 struct MessageWire<'a> {
     id: Option<String>,
-    model: Option<&'a str>,
+    model: Option<String>,
     usage: Option<Value>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
@@ -169,12 +170,12 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     }
     match tokens(&usage) {
         Ok(tokens) => {
-            let at_ms = wire.timestamp.and_then(clock::parse_wall_rfc3339).unwrap_or_default();
+            let at_ms = wire.timestamp.as_deref().and_then(clock::parse_wall_rfc3339).unwrap_or_default();
             let word = |name: &str| (!usage[name].is_null()).then(|| usage[name].as_str().unwrap_or("not a word"));
             let tier = tier(word("speed"), word("service_tier"));
             let tool = wire.skill.or(wire.mcp_server).unwrap_or_default();
             let agent_type = wire.agent_type.unwrap_or_default();
-            reading.add(Response { id, model: model.to_owned(), tier, tokens, tool, agent_type, at_ms });
+            reading.add(Response { id, model, tier, tokens, tool, agent_type, at_ms });
         }
         Err(field) => {
             reading.invalid.get_or_insert(InvalidField { field, response_id: id, offset });

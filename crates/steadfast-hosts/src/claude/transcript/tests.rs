@@ -239,6 +239,18 @@ fn a_response_counts_however_its_line_is_formatted() {
     }
 }
 
+/// Where the line would need decoding, no tokens may be lost: neither in hooks nor in the report.
+#[test]
+fn a_response_with_escapes_in_its_line_counts() {
+    let usage = json!({"input_tokens": 3, "output_tokens": 5});
+    for (timestamp, model) in [("2026-11-\\ion", "m"), ("2026-11-15T10:00:00Z", "a\"b")] {
+        let message = json!({"id": "m1", "model": model, "usage": usage});
+        let line = json!({"type": "assistant", "timestamp": timestamp, "message": message}).to_string() + "\n";
+        assert_eq!(totals(&read_text(&line)), (1, 3, 5, 0, 0), "{line}");
+        assert_eq!(read_text(&line).responses, counts_of(&line).responses, "{line}");
+    }
+}
+
 fn counts_of(text: &str) -> Reading {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("session.jsonl");
