@@ -28,6 +28,7 @@ use steadfast_model::goal::wait::WaitFor;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
 use steadfast_model::price::{self, dollars};
+use steadfast_model::redact::redact;
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, EventRow, StoreError};
@@ -95,6 +96,11 @@ pub struct GoalView {
     pub updated_at_ms: Millis,
 }
 
+/// Commands as they are shown: they run as they were typed, and no view has their secrets.
+fn without_secrets(commands: &[String]) -> Vec<String> {
+    commands.iter().map(|command| redact(command).into_owned()).collect()
+}
+
 /// Builds the view of a goal as of now.
 pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<GoalView, StoreError> {
     let goal = &liveness::by_now(db, goal, now)?;
@@ -154,7 +160,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         wall_seconds: (until - goal.created_at_ms).max(0) / 1000,
         deadline: goal.limits.get(Axis::Deadline).map(clock::to_rfc3339),
         accounting_uncertain: goal.accounting_uncertain,
-        verify: goal.verify.clone(),
+        verify: without_secrets(&goal.verify),
         done: CompletionView::of(goal),
         last_verification: verification,
         last_verdict: verdict,

@@ -13,6 +13,7 @@ mod interruptions;
 mod leaving;
 mod merging;
 mod notes;
+mod sleep;
 mod spending;
 mod starting;
 mod threads;
@@ -35,6 +36,7 @@ use steadfast_system::process::ProcessId;
 
 pub use self::entry::{DriveError, Engine, drive, reopen};
 
+use self::sleep::Sleep;
 use self::spending::Looks;
 use crate::attempt::{Attempt, RunKey};
 use crate::crash;
@@ -133,6 +135,7 @@ struct Dispatcher<'a, 'b> {
     /// Attempts of a version whose supervisors sealed nothing.
     unsealed: BTreeSet<AttemptId>,
     looks: Looks,
+    slept: Sleep,
 }
 
 impl Dispatcher<'_, '_> {
@@ -207,10 +210,18 @@ impl Dispatcher<'_, '_> {
         Ok(())
     }
 
-    /// One step: decide, save, show, carry out.
     fn apply(&mut self, event: RunEvent) -> Result<(), DriveError> {
+        // Before anything that looks at the limits.
+        if let Some(slept_ms) = self.slept.more() {
+            self.step(RunEvent::Slept { slept_ms })?;
+        }
+        self.step(event)
+    }
+
+    /// One step: decide, save, show, carry out.
+    fn step(&mut self, event: RunEvent) -> Result<(), DriveError> {
         let now = clock::now();
-        let step = machine::step(&self.plan, self.run.clone(), event, now);
+        let step = machine::step(&self.plan, self.run.clone(), event.without_secrets(), now);
         if step.run != self.run || !step.records.is_empty() {
             crash::point(crash::Point::BeforeSave);
             let (run_id, version) = (self.run_id.clone(), self.version);

@@ -31,7 +31,7 @@ pub use address::{Address, Holder, hold, holder};
 pub(crate) use exclude::exclude;
 pub use exclude::{has_state_files, remove_lock_file, stop_excluding};
 pub use outputs::OutputOf;
-pub(crate) use outputs::first_files;
+pub(crate) use outputs::{first_files, without_secrets};
 pub use registry::{RegistryEntry, registry_key};
 pub(crate) use state::OWN_FIELDS;
 pub use tidy::{Tidied, Tidy, mark_killed, tidy};

@@ -14,7 +14,7 @@ pub(crate) fn config(data: &[u8]) {
     match (Config::load(&path), error) {
         (Ok(loaded), None) => assert_eq!(loaded, config),
         (Err(ConfigError::Invalid { line, message, .. }), Some(_)) => {
-            let lines = data.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let lines = data.split(|byte| *byte == b'\n').count();
             assert!((1..=lines).contains(&line), "line {line} of {lines}: {message}");
             assert!(!message.is_empty() && !message.contains('\n'), "{message:?}");
         }

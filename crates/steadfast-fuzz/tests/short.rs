@@ -1,5 +1,6 @@
 //! A short run of every fuzz target with fixed seeds: all inputs of its corpus, then changes of them.
 //! `STEADFAST_FUZZ_SECONDS` makes it longer.
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests may panic and report as tests do")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

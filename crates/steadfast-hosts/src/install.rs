@@ -11,15 +11,18 @@ pub(crate) mod manifest;
 mod service;
 pub(crate) mod setup;
 mod splice;
+mod strays;
 mod undo;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use service::{ServiceRequest, ServiceSystem, plan_service, plan_service_removal};
+pub use strays::{SetupLock, remove_strays};
 pub use undo::plan_uninstall;
 
 use super::command::SlashCommand;
+use steadfast_system::disk::DiskFault;
 
 /// Asks the user a yes-or-no question.
 pub type Ask<'a> = &'a dyn Fn(&str) -> io::Result<bool>;
@@ -157,10 +160,12 @@ impl InstallError {
     /// What the user can do about it, for the `hint:` line.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Io(_) => "nothing was changed; check that the file and its directory are writable",
-            Self::Broken { .. } => "nothing was changed; repair the file, then run the command again",
+            Self::Io(error) => {
+                DiskFault::of(error).map_or("check that the file and its directory are writable", DiskFault::hint)
+            }
+            Self::Broken { .. } => "repair the file, then run the command again",
             Self::PathNotUnicode { .. } => "set STEADFAST_HOME to a path that is valid Unicode",
-            Self::Raced { .. } => "nothing was changed; run the command again",
+            Self::Raced { .. } => "run the command again",
             Self::Manifest { .. } => "restore the file from a backup, or move it away and run `steadfast setup` again",
             Self::ManifestFromTheFuture { .. } => "update steadfast, then run the command again",
         }

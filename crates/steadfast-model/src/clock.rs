@@ -53,11 +53,18 @@ pub fn wall() -> Millis {
     clocks().wall
 }
 
-/// How far the wall clock is ahead, in whole seconds: the two are not read at exactly the same moment.
-pub(crate) fn ahead() -> Millis {
-    let Clocks { wall, steady } = clocks();
+/// How far the wall clock is ahead, in whole seconds: the two are not read at exactly the same moment, and what was typed
+/// must be shown as it was typed.
+fn ahead() -> Millis {
     let half = SECOND / 2;
-    (wall - steady + half).div_euclid(SECOND) * SECOND
+    (ahead_exactly() + half).div_euclid(SECOND) * SECOND
+}
+
+/// The same to the millisecond, for what is compared and not shown. Less than a second is none.
+pub(crate) fn ahead_exactly() -> Millis {
+    let Clocks { wall, steady } = clocks();
+    let ahead = wall - steady;
+    if ahead.abs() < SECOND { 0 } else { ahead }
 }
 
 /// What the wall clock shows at a moment.
@@ -170,8 +177,9 @@ pub fn parse_time_of_day(text: &str) -> Option<jiff::civil::Time> {
 
 /// The next moment at which a clock in `here`'s zone shows `time`.
 pub fn next_occurrence(here: &Zoned, time: jiff::civil::Time) -> Option<Millis> {
-    let today = here.date().to_datetime(time).to_zoned(here.time_zone().clone()).ok()?;
-    let next = if today > *here { today } else { today.tomorrow().ok()? };
+    let on = |day: Date| day.to_datetime(time).to_zoned(here.time_zone().clone()).ok();
+    // Each day on its own: where clocks are set forward, one of them may not have this time.
+    let next = on(here.date()).filter(|today| today > here).or_else(|| on(here.date().tomorrow().ok()?))?;
     Some(from_zoned(&next))
 }
 
@@ -193,14 +201,40 @@ pub fn week_start(now: Millis) -> Millis {
 
 /// Midnight, `days` before today.
 fn midnight(now: Millis, days: i64) -> Millis {
-    let midnight = zoned(now).and_then(|here| here.start_of_day().ok()?.checked_sub(Span::new().days(days)).ok());
+    let midnight = zoned(now).and_then(|here| midnight_before(&here, days));
     // A timestamp outside the calendar's range has no midnight; a whole day back is close enough.
     midnight.map_or(now - DAY * (days + 1), |midnight| from_zoned(&midnight))
+}
+
+/// Where clocks are set forward at midnight, a day begins later: first the date, then its start.
+fn midnight_before(here: &Zoned, days: i64) -> Option<Zoned> {
+    let date = here.date().checked_sub(Span::new().days(days)).ok()?;
+    date.to_zoned(here.time_zone().clone()).ok()?.start_of_day().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Days of 23 and 25 hours, and one that begins at one o'clock.
+    #[test]
+    fn days_and_weeks_begin_at_their_first_moment() {
+        for (zone, now, days, expected) in [
+            ("Europe/Berlin", "2026-03-29T12:00:00", 0, "2026-03-28T23:00:00Z"),
+            ("Europe/Berlin", "2026-03-30T00:00:00", 1, "2026-03-28T23:00:00Z"),
+            ("Europe/Berlin", "2026-10-25T02:30:00", 0, "2026-10-24T22:00:00Z"),
+            ("Europe/Berlin", "2026-10-25T23:59:59", 0, "2026-10-24T22:00:00Z"),
+            ("Europe/Berlin", "2026-10-26T00:00:00", 0, "2026-10-25T23:00:00Z"),
+            ("America/New_York", "2026-11-01T12:00:00", 6, "2026-10-26T04:00:00Z"),
+            ("Asia/Beirut", "2026-03-29T12:00:00", 0, "2026-03-28T22:00:00Z"),
+            ("Asia/Beirut", "2026-03-30T12:00:00", 1, "2026-03-28T22:00:00Z"),
+        ] {
+            let here: jiff::civil::DateTime = now.parse().unwrap();
+            let here = here.to_zoned(TimeZone::get(zone).unwrap()).unwrap();
+            let midnight = midnight_before(&here, days).unwrap();
+            assert_eq!(midnight.timestamp().to_string(), expected, "{zone} {now} -{days}");
+        }
+    }
 
     #[test]
     fn days_are_dates_words_or_spans() {

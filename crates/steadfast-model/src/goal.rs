@@ -20,6 +20,8 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 use crate::clock::Millis;
 use crate::host::Host;
 use crate::limit::{Axis, Limits, SharedSpend, Standing, UNLIMITED_TURNS, Used};
+use crate::redact::redact;
+use crate::text;
 use budget::{BudgetProfile, BudgetSource};
 use item::Item;
 use proof::CompletedBy;
@@ -279,13 +281,14 @@ pub enum ObjectiveError {
     Nul,
 }
 
-/// Trims and checks the text of an objective.
+/// Trims and checks the text of an objective, and removes secrets from it: from here on, no copy has them.
 pub fn objective(text: &str) -> Result<String, ObjectiveError> {
     let trimmed = text.trim();
     match trimmed.chars().count() {
         0 => Err(ObjectiveError::Empty),
         characters if characters > OBJECTIVE_MAX => Err(ObjectiveError::TooLong(characters)),
         _ if trimmed.contains('\0') => Err(ObjectiveError::Nul),
-        _ => Ok(trimmed.to_owned()),
+        // A mark can be longer than the secret.
+        _ => Ok(text::cut(&redact(trimmed), OBJECTIVE_MAX)),
     }
 }

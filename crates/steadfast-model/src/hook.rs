@@ -139,6 +139,7 @@ pub struct HookReply {
 
 impl HookReply {
     /// The same with one more line for the user, before the others.
+    #[must_use]
     pub fn with_line_before(self, line: String) -> Self {
         let message = match &self.message {
             Some(message) => format!("{line}\n{message}"),

@@ -146,11 +146,19 @@ impl Axis {
             Self::Deadline => return parse_deadline(text, now),
             Self::Usd => decimal(text.trim_start_matches('$'), 1_000_000),
             Self::Hours => decimal(text.trim_end_matches('h'), 3_600).and_then(|seconds| seconds.checked_mul(1_000)),
-            Self::Turns => text.parse().ok().filter(|turns| *turns < UNLIMITED_TURNS),
-            Self::Shared => text.parse().ok(),
-            Self::Plan => text.trim_end_matches('%').parse().ok().filter(|percent| *percent <= 100),
+            Self::Turns | Self::Shared => text.parse().ok(),
+            Self::Plan => text.trim_end_matches('%').parse().ok(),
         };
-        amount.filter(|amount| *amount > 0).ok_or_else(not_positive)
+        let amount = amount.filter(|amount| *amount > 0).ok_or_else(not_positive)?;
+        let most = match self {
+            Self::Turns => UNLIMITED_TURNS - 1,
+            Self::Plan => 100,
+            _ => i64::MAX,
+        };
+        if amount > most {
+            return Err(AmountError::TooMuch { text: text.to_owned(), most: text::thousands(most) });
+        }
+        Ok(amount)
     }
 
     /// What was used of an amount, and the amount, in one unit.

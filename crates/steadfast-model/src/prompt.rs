@@ -10,6 +10,7 @@ use crate::goal::wait::{Seen, WaitFor, short_path};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::TextCap;
 use crate::limit::{Axis, Standing};
+use crate::redact::redact;
 use crate::text;
 
 pub use answered::answered;
@@ -225,7 +226,8 @@ fn capped(goal: &Goal, wording: Wording, cap: TextCap, template: &str, values: &
 
 /// The verify commands, bounded and escaped.
 pub fn commands(goal: &Goal) -> String {
-    let quoted: Vec<String> = goal.verify.iter().map(|command| format!("`{}`", text::headline(command, 120))).collect();
+    let shown = |command: &String| format!("`{}`", text::headline(&redact(command), 120));
+    let quoted: Vec<String> = goal.verify.iter().map(shown).collect();
     text::cut(&text::escape_xml(&quoted.join(", ")), 300)
 }
 

@@ -182,7 +182,7 @@ impl Reading {
     /// Session files are stamped by the wall clock; everything that is compared with the store's times is converted here.
     #[must_use]
     pub fn in_steady_time(mut self) -> Self {
-        let ahead = clock::ahead();
+        let ahead = clock::ahead_exactly();
         if ahead == 0 {
             return self;
         }

@@ -157,8 +157,9 @@ fn of_run(text: &str, at: usize, run: &str) -> Option<Range<usize>> {
         Some(grade) => of_name(text, at, end, grade, flag)
             .or_else(|| context::netrc(text, at, name, end))
             .or_else(|| markup::value(text, at, end).filter(|_| grade != Grade::Query))
-            .or_else(|| calls::of_name(text, at, end, name))
+            .or_else(|| calls::of_name(text, at, end, name).filter(|_| grade != Grade::Query))
             .or_else(|| calls::of_function(text, run, end))
+            .or_else(|| formats::named(text, end).filter(|_| grade != Grade::Query))
             .or_else(|| context::apart(text, at, end, grade))
             .or_else(|| formats::of_word(text, at, run)),
         None if run.eq_ignore_ascii_case("bearer") || run.eq_ignore_ascii_case("basic") => context::bearer(text, end),

@@ -15,6 +15,7 @@ mod plan;
 mod reason;
 pub mod restart;
 pub mod rule;
+mod secrets;
 pub mod template;
 
 use serde::{Deserialize, Serialize};
@@ -308,6 +309,8 @@ pub enum RunEvent {
     NestedSpent { tokens: i64, cost_micros: i64 },
     /// What the running attempts used so far, in all.
     Using { tokens: i64, cost_micros: i64 },
+    /// The machine slept for a while; that is no time of the run.
+    Slept { slept_ms: Millis },
 }
 
 /// A row to write, in the same transaction as the new state. A committed iteration is final: there is one such row for

@@ -63,3 +63,4 @@ CREATE INDEX idx_goals_goal ON goals (goal_id);
 CREATE INDEX idx_goals_created ON goals (created_at_ms);
 CREATE INDEX idx_goal_history_created ON goal_history (created_at_ms);
 CREATE INDEX idx_sessions_parent ON sessions (parent_session_id) WHERE parent_session_id IS NOT NULL;
+CREATE INDEX idx_sessions_client ON sessions (host_pid, host_pid_started);

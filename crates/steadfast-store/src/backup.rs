@@ -20,7 +20,7 @@ use super::{Store, StoreError, beside, connect, connect_read_only, migrate, with
 pub use names::{Backup, BackupKind};
 
 /// The beginning of the names of copies that are not complete.
-const UNFINISHED: &str = ".steadfast-backup";
+pub(crate) const UNFINISHED: &str = ".steadfast-backup";
 /// How old the newest backup may be.
 const EVERY: Millis = 7 * DAY;
 /// How many copies from before a change of the schema are kept for each version.

@@ -54,7 +54,12 @@ impl Db<'_> {
     /// Writes the row if it is old, at the start of a write transaction. `known` is the row as this process last saw it.
     pub(super) fn keep_time(self, known: &mut Option<Tick>) -> Result<(), StoreError> {
         let seen = clock::look();
-        let is_fresh = |tick: &Tick| tick.boot_id == seen.boot_id && tick.passed_until(&seen) < EVERY;
+        // A jump is written at once: the next process must not think that the wall clock was right.
+        let is_fresh = |tick: &Tick| {
+            let passed = tick.passed_until(&seen);
+            let jumped = seen.wall_ms - tick.wall_ms - passed;
+            tick.boot_id == seen.boot_id && passed < EVERY && jumped.abs() < SECOND
+        };
         if known.as_ref().is_some_and(is_fresh) {
             return Ok(());
         }

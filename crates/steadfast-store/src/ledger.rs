@@ -112,7 +112,8 @@ impl Db<'_> {
     }
 
     /// Enters a reading and returns what each goal is to be charged for it. A response whose own time is before
-    /// `written_since`, when its line cannot have been there yet, counts at the time of this reading.
+    /// `written_since`, when its line cannot have been there yet, or after `now`, counts at the time of this reading: the
+    /// wall clock jumped after it was stamped.
     pub fn record(
         self,
         source: Source<'_>,
@@ -126,7 +127,7 @@ impl Db<'_> {
         for response in &reading.responses {
             // A line without a time is as new as the reading that found it.
             let untimed = response.at_ms == 0 || written_since.is_some_and(|since| response.at_ms < since);
-            let at_ms = if untimed { now } else { response.at_ms };
+            let at_ms = if untimed { now } else { response.at_ms.min(now) };
             let response = Response { at_ms, ..response.clone() };
             self.record_response(source, &response, pruned_before, &mut charges)?;
         }
@@ -283,7 +284,7 @@ impl Db<'_> {
                 self.execute(sql, params![goal.goal_id, goal.session_id, now])?;
             }
             Span::Close if open => {
-                let sql = "UPDATE goal_spans SET to_ms = ?2 WHERE goal_id = ?1 AND to_ms IS NULL";
+                let sql = "UPDATE goal_spans SET to_ms = max(from_ms, ?2) WHERE goal_id = ?1 AND to_ms IS NULL";
                 self.execute(sql, params![goal.goal_id, now])?;
             }
             _ => {}

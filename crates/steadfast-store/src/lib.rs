@@ -23,9 +23,11 @@ mod quota;
 mod reconnect;
 mod recover;
 mod runs;
+mod secrets;
 mod sessions;
 pub mod spend;
 mod stamp;
+mod strays;
 mod subagents;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -67,6 +69,7 @@ pub use runs::{
 };
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
+pub use strays::remove_stray_backups;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
 pub use upkeep::{Keep, OldRun, UsageDay, UsageKey};
 use wait::{BUSY_TIMEOUT, Waits};

@@ -5,6 +5,7 @@ use rusqlite::{Row, params};
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::outbox::delivery::{Channel, Delivery, Ending, LEASE};
 use steadfast_model::outbox::{Message, MessageKind};
+use steadfast_model::redact::redact;
 use strum::IntoEnumIterator as _;
 
 use crate::column::word;
@@ -26,7 +27,7 @@ impl Db<'_> {
         let kind: &str = message.kind.into();
         self.execute(
             "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![kind, message.subject_id, message.title, message.body, message.created_at_ms],
+            params![kind, message.subject_id, redact(&message.title), redact(&message.body), message.created_at_ms],
         )?;
         self.1.set(true);
         Ok(())

@@ -14,8 +14,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 const ROWS: (usize, usize) = (20, 2_000);
 const PAGES: (usize, usize) = (16, 1_024);
-/// How often an emptying of the log is tried, and how long each try waits: it holds the lock while it waits.
-const LOG_TRIES: u32 = 40;
+/// How often an emptying of the log is tried, and the pause between two tries. It must not wait: it holds the lock.
+const LOG_TRIES: u32 = 60;
 const LOG_WAIT: Duration = Duration::from_millis(50);
 /// A file up to this size is rewritten in less time than the steps take.
 const SMALL: u64 = 4 * 1024 * 1024;
@@ -200,17 +200,15 @@ impl Store {
             let sql = format!("PRAGMA wal_checkpoint({mode})");
             self.db.query_row(&sql, [], |row| row.get::<_, i64>(0)).map_err(|error| explain(&self.path, error))
         };
-        let before: i64 = self.db.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
-        self.db.busy_timeout(LOG_WAIT)?;
         let mut is_empty = Ok(false);
         for _ in 0..LOG_TRIES {
-            is_empty = checkpoint("PASSIVE").and_then(|_| checkpoint("TRUNCATE")).map(|busy| busy == 0);
+            let emptied = self.waits.without(|| checkpoint("PASSIVE").and_then(|_| checkpoint("TRUNCATE")));
+            is_empty = emptied.map(|busy| busy == 0);
             if !matches!(is_empty, Ok(false) | Err(StoreError::Busy(_))) {
                 break;
             }
             thread::sleep(LOG_WAIT);
         }
-        self.db.busy_timeout(Duration::from_millis(u64::try_from(before).unwrap_or(0)))?;
         if is_empty? { Ok(()) } else { Err(StoreError::Busy(self.path.clone())) }
     }
 }

@@ -167,7 +167,7 @@ pub fn recover(
 fn rebuild_search_index(path: &Path, now: Millis) -> Result<PathBuf, StoreError> {
     let mut store = Store::open_existing(path)?;
     let kept = beside(path, &files::aside(now));
-    let copy = tempfile::Builder::new().prefix(".steadfast-backup").tempfile_in(backup::directory_of(path))?;
+    let copy = tempfile::Builder::new().prefix(backup::UNFINISHED).tempfile_in(backup::directory_of(path))?;
     backup::copy_database(&store.db, copy.path())?;
     copy.as_file().sync_all()?;
     copy.persist_noclobber(&kept).map_err(|error| StoreError::Io(error.error))?;

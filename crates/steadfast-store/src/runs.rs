@@ -14,6 +14,7 @@ use super::column::{from_json, to_json, word};
 use super::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
 use steadfast_model::outbox;
+use steadfast_model::redact::redact;
 use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, StageStatus, Step, Stopping, machine};
 use steadfast_system::process::ProcessId;
 
@@ -236,7 +237,9 @@ impl Db<'_> {
 
     /// Asks the engine of a run to end it, or withdraws the request. Returns whether the run exists.
     pub fn request_stop(self, run_id: &str, stopping: Option<&Stopping>) -> Result<bool, StoreError> {
-        let text = stopping.map(to_json).transpose()?;
+        let clean =
+            |stopping: &Stopping| Stopping { reason: redact(&stopping.reason).into_owned(), ..stopping.clone() };
+        let text = stopping.map(|stopping| to_json(&clean(stopping))).transpose()?;
         let sql = "UPDATE runs SET stop_requested = ?2 WHERE run_id = ?1";
         Ok(self.execute(sql, params![run_id, text])? == 1)
     }

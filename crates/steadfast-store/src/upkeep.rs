@@ -8,7 +8,7 @@ mod notes;
 mod runs;
 mod sessions;
 
-use rusqlite::{TransactionBehavior, params};
+use rusqlite::{Transaction, TransactionBehavior, params};
 use strum::{EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
 use crate::{Db, Outage, Store, StoreError, explain};
@@ -101,22 +101,14 @@ impl Store {
         &mut self,
         work: impl FnOnce(Db<'_>) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let before: i64 = self.db.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
-        self.db.pragma_update(None, "busy_timeout", 0)?;
-        let path = self.path.clone();
-        let run = || {
-            let begun = self.db.transaction_with_behavior(TransactionBehavior::Immediate);
-            let tx = begun.map_err(|error| explain(&path, error))?;
-            let done = work(Db(&tx, &self.added_message))?;
-            tx.commit().map_err(|error| explain(&path, error))?;
-            Ok(done)
+        let begun = self.waits.without(|| Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate));
+        let tx = match begun.map_err(|error| explain(&self.path, error)) {
+            Err(error) if error.outage() == Some(Outage::Busy) => return Ok(None),
+            begun => begun?,
         };
-        let done = run();
-        self.db.pragma_update(None, "busy_timeout", before)?;
-        match done {
-            Err(error) if StoreError::outage(&error) == Some(Outage::Busy) => Ok(None),
-            done => done.map(Some),
-        }
+        let done = work(Db(&tx, &self.added_message))?;
+        tx.commit().map_err(|error| explain(&self.path, error))?;
+        Ok(Some(done))
     }
 }
 

@@ -8,6 +8,7 @@ use steadfast_model::goal::change::{Change, Span};
 use steadfast_model::goal::environment::StartEnvironment;
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::proof::Evidence;
+use steadfast_model::redact::redact;
 
 use super::{Db, Origin, StoreError, column, limit};
 
@@ -28,7 +29,7 @@ impl Db<'_> {
         self.first(sql, [goal_id], |row| column::from_json(row, "environment_json"))
     }
 
-    /// Stores evidence with its event, whether it passed or not; returns the goal afterwards.
+    /// Stores evidence, without secrets, with its event, whether it passed or not; returns the goal afterwards.
     pub fn record_evidence(
         self,
         goal: &Goal,
@@ -43,12 +44,12 @@ impl Db<'_> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 params![
                     goal.goal_id,
-                    run.command,
+                    redact(&run.command),
                     run.exit_code,
                     run.timed_out,
                     run.duration_ms,
                     run.output_sha256,
-                    run.output_tail,
+                    redact(&run.output_tail),
                     run.git_commit,
                     run.git_dirty,
                     run.created_at_ms

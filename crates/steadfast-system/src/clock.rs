@@ -17,6 +17,11 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 static ANCHOR: Mutex<Option<Tick>> = Mutex::new(None);
 
+/// Reads the clocks of the machine from now on. A store that is opened sets the steady time.
+pub fn begin() {
+    clock::read_with(read);
+}
+
 /// Looks at all clocks.
 pub fn look() -> Seen {
     let boot_ms = milliseconds(clock_gettime(BOOT));
@@ -37,7 +42,7 @@ pub fn look_after(last: Option<&Tick>) -> (Seen, Tick) {
     };
     if anchor.as_ref().is_none_or(is_later) {
         *anchor = Some(next.clone());
-        clock::read_with(read);
+        begin();
     }
     (seen, next)
 }

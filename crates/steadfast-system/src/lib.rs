@@ -10,4 +10,5 @@ pub mod paths;
 pub mod private;
 pub mod process;
 pub mod project;
+pub mod unfinished;
 pub mod watch_lock;

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use crate::{bounded, paths};
+use steadfast_model::redact::redact;
 use steadfast_model::{clock, text};
 
 const MAX_BYTES: u64 = 256 * 1024;
@@ -20,6 +21,6 @@ fn append(file: &Path, message: &str) -> std::io::Result<()> {
     if fs_err::metadata(file).is_ok_and(|meta| meta.len() > MAX_BYTES) {
         fs_err::rename(file, file.with_extension("log.old"))?;
     }
-    let message = text::cut(&text::printable(message).replace('\n', " | "), 2_000);
+    let message = text::cut(&redact(&text::printable(message)).replace('\n', " | "), 2_000);
     writeln!(bounded::append(file)?, "{} {message}", clock::to_rfc3339(clock::now()))
 }

@@ -105,6 +105,11 @@ pub fn open_mode(path: &Path) -> Option<u32> {
     (mode & OTHERS != 0).then_some(mode)
 }
 
+/// Whether this user owns what a path leads to.
+pub fn is_own(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| refuse_foreign(path, &found).is_ok())
+}
+
 fn mode_of(found: &Metadata) -> u32 {
     found.mode() & 0o7777
 }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error, is_json),
     };
     steadfast_engine::interrupt::survive_size_limit();
+    steadfast_system::clock::begin();
     silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline { .. }));
     let (db, json) = (cli.db.as_deref(), cli.json);
     let is_json = is_json || json;

@@ -20,6 +20,7 @@ use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::json;
 use steadfast_hosts::adapters;
+use steadfast_model::redact::redact;
 use steadfast_system::paths::Paths;
 
 use store_handle::{StoreHandle, ToolError};
@@ -91,7 +92,7 @@ impl ServerHandler for Server {
                 result
             }
             // A model cannot type a command, but it can name it to the user.
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(host.spell(&error.to_string()))]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(host.spell(&redact(&error.to_string())))]),
         };
         Ok(result.into())
     }

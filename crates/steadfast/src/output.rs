@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use steadfast_model::host::Screen;
+use steadfast_model::redact::redact;
 use steadfast_model::text;
 
 use crate::error::CliError;
@@ -31,6 +32,7 @@ pub(crate) fn print(output: &CommandOutput, is_json: bool) -> std::io::Result<()
 /// Prints an error: one line for the message, one for the hint. Line breaks in foreign text are removed.
 pub(crate) fn print_error(error: &CliError, is_json: bool) {
     let message = if error.is_list { error.message.clone() } else { text::one_line(&error.message) };
+    let message = redact(&message);
     let hint = Screen::Terminal.spell(&text::one_line(&error.hint));
     if is_json {
         let mut fields = json!({"kind": error.kind, "message": message, "hint": hint});

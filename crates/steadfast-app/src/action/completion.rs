@@ -5,6 +5,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::proof::{Basis, Evidence, Proof, Verdict, Verified};
 use steadfast_model::goal::{Goal, change};
+use steadfast_model::redact::redact;
 use steadfast_model::text;
 use steadfast_store::{Db, EventRow, Origin, Store, StoreError};
 
@@ -44,7 +45,7 @@ pub fn add_evidence(
             };
             let tail = text::tail(run.output_tail.trim_end(), 1_500);
             let shown = if tail.is_empty() { String::new() } else { format!("\n{tail}") };
-            Err(ActionError::VerificationFailed(format!("`{}` {how}{shown}", run.command)))
+            Err(ActionError::VerificationFailed(format!("`{}` {how}{shown}", redact(&run.command))))
         }
     }
 }

@@ -45,7 +45,7 @@ impl From<QueuedGoal> for QueueEntry {
             max_turns: limits.get(Axis::Turns),
             max_hours: limits.get(Axis::Hours).map(|ms| ms as f64 / HOUR as f64),
             deadline: limits.get(Axis::Deadline).map(clock::to_rfc3339),
-            verify: entry.goal.verify,
+            verify: super::without_secrets(&entry.goal.verify),
             items: entry.goal.items,
             judge: entry.goal.judge,
             sign_off: entry.goal.sign_off,

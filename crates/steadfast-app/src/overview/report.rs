@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{GoalView, goal_view};
+use super::{GoalView, goal_view, without_secrets};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::event::EventKind;
@@ -124,11 +124,12 @@ fn checks(goal: &Goal, newest: &[Evidence]) -> Vec<ReportedCheck> {
         git_dirty: run.git_dirty,
         created_at_ms: run.created_at_ms,
     };
-    let check = |command: &String| ReportedCheck {
-        command: command.clone(),
-        result: newest.iter().find(|run| run.command == *command).map(result),
+    // Evidence names its command without secrets.
+    let check = |command: String| ReportedCheck {
+        result: newest.iter().find(|run| run.command == command).map(result),
+        command,
     };
-    goal.verify.iter().map(check).collect()
+    without_secrets(&goal.verify).into_iter().map(check).collect()
 }
 
 fn words(value: &Value) -> Option<String> {

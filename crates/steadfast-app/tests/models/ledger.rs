@@ -2,7 +2,7 @@
 //! was active when they were given.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
@@ -40,13 +40,16 @@ enum LedgerStep {
 /// The spans of one session's goal: from, to.
 type Spans = Vec<(i64, Option<i64>)>;
 
+/// Id, output tokens, and when it was given.
+type Seen = (u8, i64, i64);
+
 #[derive(Debug, Clone, Default)]
 struct LedgerModel {
     now: i64,
     spans: [Spans; 2],
     /// By id: the goal that pays for it, and its largest record.
     known: BTreeMap<u8, (Option<usize>, i64)>,
-    last: Option<(usize, bool, Vec<(u8, i64, i64)>)>,
+    last: Option<(usize, bool, Vec<Seen>)>,
 }
 
 impl LedgerModel {
@@ -59,7 +62,7 @@ impl LedgerModel {
         self.spans[session].iter().any(holds).then_some(session)
     }
 
-    fn read(&mut self, session: usize, responses: &[(u8, i64, i64)]) {
+    fn read(&mut self, session: usize, responses: &[Seen]) {
         // Of several lines of a response, the largest counts, at the time of the first.
         let mut lines: BTreeMap<u8, (i64, i64)> = BTreeMap::new();
         for (id, output, at) in responses {
@@ -129,7 +132,7 @@ impl ReferenceStateMachine for LedgerModel {
     }
 }
 
-fn moments(responses: &[(u8, i64, i64)], now: i64) -> Vec<(u8, i64, i64)> {
+fn moments(responses: &[(u8, i64, i64)], now: i64) -> Vec<Seen> {
     responses.iter().map(|(id, output, ago)| (*id, *output, now - ago * SECOND)).collect()
 }
 
@@ -144,7 +147,7 @@ impl LedgerTest {
         PathBuf::from(format!("/sessions/{}{}.jsonl", SESSIONS[session], if agent { "-agent" } else { "" }))
     }
 
-    fn read(&mut self, session: usize, agent: bool, responses: &[(u8, i64, i64)], now: i64) -> i64 {
+    fn read(&mut self, session: usize, agent: bool, responses: &[Seen], now: i64) -> i64 {
         let path = Self::path(session, agent);
         let agent_id = if agent { "a" } else { "" };
         let source =
@@ -205,8 +208,7 @@ impl StateMachineTest for LedgerTest {
                 }
             }
             LedgerStep::Reopen => {
-                let path: &Path = test.world.store.path();
-                test.world.store = Store::open(&path.to_owned()).expect("the same store");
+                test.world.store = Store::open(test.world.store.path()).expect("the same store");
             }
         }
         test

@@ -210,7 +210,7 @@ impl RunsTest {
     fn send(&mut self, event: RunEvent, now: i64) {
         let row = self.row();
         let event = match event {
-            RunEvent::Answered { stage, approved, note } => self.answered(stage, approved, note, now),
+            RunEvent::Answered { stage, approved, note } => self.answered(stage, approved, note.as_deref(), now),
             other => other,
         };
         let step = step(&row.plan, row.run, event, now);
@@ -222,9 +222,9 @@ impl RunsTest {
     }
 
     /// A person's answer goes through the store, and stays what it was once an engine took it.
-    fn answered(&mut self, stage: u32, approved: bool, note: Option<String>, now: i64) -> RunEvent {
+    fn answered(&mut self, stage: u32, approved: bool, note: Option<&str>, now: i64) -> RunEvent {
         let taken = self.world.store.write(|db| {
-            assert!(db.answer_approval(RUN, stage, approved, note.as_deref(), now)?, "the question is open");
+            assert!(db.answer_approval(RUN, stage, approved, note, now)?, "the question is open");
             let taken = db.take_answer(RUN, stage, now)?;
             assert!(!db.answer_approval(RUN, stage, !approved, None, now)?, "it was taken");
             assert_eq!(db.take_answer(RUN, stage, now)?, taken, "an engine that died finds it again");

@@ -11,6 +11,7 @@ use steadfast_model::run::machine::{self, ReopenError};
 use steadfast_store::{Store, StoreError};
 use steadfast_system::config::Config;
 
+use super::sleep::Sleep;
 use super::spending::Looks;
 use super::{Dispatcher, EngineMessage};
 use crate::interrupt;
@@ -101,6 +102,7 @@ pub fn drive(
         key: None,
         unsealed: BTreeSet::new(),
         looks: Looks::default(),
+        slept: Sleep::until_now(),
     };
     let driven = dispatcher.drive(&messages);
     // Asked to end while the store cannot record it: the next engine finds the run as it is there.

@@ -14,7 +14,9 @@ use steadfast_system::bounded;
 use super::FilesError;
 use super::exchange::{self, Stamp};
 use super::place::ProjectPlace;
-use crate::durable::{self, Readers, UNFINISHED, if_exists};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+
+use crate::durable::{self, UNFINISHED, if_exists};
 use crate::lock;
 
 pub(super) const CLAUDE: &str = ".claude";
@@ -39,7 +41,8 @@ impl Lock {
     pub(super) fn take(place: &ProjectPlace) -> Result<Self, FilesError> {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
         loop {
-            let options = fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path);
+            let options =
+                fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
             let file = options?.into_parts().0;
             if !lock::lock_within(&file, LOCK_PATIENCE, || false)? {
                 return Err(FilesError::Busy { path });
@@ -262,9 +265,9 @@ pub(super) fn move_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> 
     Err(FilesError::NotAFile { path: path.to_owned() })
 }
 
-/// Writes a file whole or not at all, readable for everyone who can read the project.
+/// Writes a file whole or not at all. What agents said is for its owner only, also where it was readable for others.
 pub(super) fn replace(path: &Path, text: &[u8]) -> Result<(), FilesError> {
-    Ok(durable::replace_for(Readers::Project, path, text)?)
+    Ok(durable::replace(path, text)?)
 }
 
 /// Creates a file with its content unless it exists.

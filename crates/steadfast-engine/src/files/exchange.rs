@@ -39,7 +39,7 @@ impl Stamp {
 
 /// Replaces the file that was `known`, or creates it. `None` if it was edited meanwhile: the edit stays in place.
 pub(super) fn replace(path: &Path, text: &[u8], known: Option<&Stamp>) -> io::Result<Option<Stamp>> {
-    let file = durable::write_beside(Readers::Project, path, text)?;
+    let file = durable::write_beside(Readers::Owner, path, text)?;
     let stamp = Stamp::of(&file.as_file().metadata()?);
     if Stamp::at(path)?.as_ref() != known {
         return Ok(None);

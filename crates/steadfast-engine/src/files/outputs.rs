@@ -1,9 +1,11 @@
 //! Files that agents read and write: progress, outputs of stages, and the copy of a pipeline's definition. Of a progress
 //! file only the head is ours, written once; from then on the file belongs to the agents.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use steadfast_model::redact::redact;
 use steadfast_model::run::{Plan, Rule, Run, RunKind, StagePlan};
 use steadfast_system::bounded;
 
@@ -66,7 +68,7 @@ impl PublicFiles {
             sweep(&self.place.directory(&parts)?, lock);
             if let Some(definition) = definition {
                 let path = self.place.file_to_write(&[&parts[..], &[DEFINITION]].concat())?;
-                create(&path, definition.as_bytes())?;
+                create(&path, redact(definition).as_bytes())?;
             }
         }
         for (stage, _) in (1..).zip(&plan.stages) {
@@ -91,7 +93,7 @@ impl PublicFiles {
             verify_line(planned)
         );
         let path = self.place.file_to_write(&progress_parts(plan, stage, planned))?;
-        create(&path, kept.unwrap_or(head.as_bytes()))
+        create(&path, kept.unwrap_or(redact(&head).as_bytes()))
     }
 
     /// The progress file of a loop, or of a pipeline's stage (from 1).
@@ -138,17 +140,25 @@ impl PublicFiles {
         let is_there = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.len() > 0);
         if !is_there(&path) {
             match of.single_output(&self.place)?.filter(|single| *single != path && is_there(single)) {
-                Some(single) => replace(&path, &bounded::whole(&single, MAX_COPIED)?)?,
+                Some(single) => replace(&path, &without_secrets(bounded::whole(&single, MAX_COPIED)?))?,
                 None => replace(&path, text)?,
             }
         }
         if last != path && !has_later(&path, of.iteration) {
-            let content = bounded::whole(&path, MAX_COPIED)?;
+            let content = without_secrets(bounded::whole(&path, MAX_COPIED)?);
             if bounded::whole(&last, MAX_COPIED).ok().as_ref() != Some(&content) {
                 replace(&last, &content)?;
             }
         }
         Ok(Some(path))
+    }
+}
+
+/// What an agent said, as it is published; bytes that are no text stay as they are.
+pub(crate) fn without_secrets(said: Vec<u8>) -> Vec<u8> {
+    match std::str::from_utf8(&said).map(redact) {
+        Ok(Cow::Owned(clean)) => clean.into_bytes(),
+        _ => said,
     }
 }
 

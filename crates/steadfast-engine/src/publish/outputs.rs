@@ -11,7 +11,7 @@ use steadfast_system::bounded;
 
 use crate::attempt::Attempt;
 use crate::durable;
-use crate::files::{FilesError, OutputOf, PublicFiles};
+use crate::files::{FilesError, OutputOf, PublicFiles, without_secrets};
 use crate::observer::KeptOutput;
 
 /// The copy of an output that the agent wrote itself.
@@ -96,7 +96,7 @@ impl PublicOutputs {
         let attempt = Attempt::at(&self.home, &self.run_id, owed.id);
         let kept = attempt.directory().join(KEPT);
         let answer = || attempt.read_answer().map(String::into_bytes);
-        let text = bounded::whole(&kept, MAX_KEPT).ok().or_else(answer).unwrap_or_default();
+        let text = without_secrets(bounded::whole(&kept, MAX_KEPT).ok().or_else(answer).unwrap_or_default());
         let content = || bounded::whole(&path, MAX_KEPT).ok();
         if !owed.is_new && restored.contains(&path) && content().as_ref() != Some(&text) {
             durable::if_exists(fs_err::remove_file(&path))?;

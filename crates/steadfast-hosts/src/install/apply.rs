@@ -8,7 +8,7 @@ use fs_err as fs;
 use steadfast_system::bounded;
 use tempfile::NamedTempFile;
 
-use super::{Access, FileChange, InstallError, InstallPlan, Report};
+use super::{Access, FileChange, InstallError, InstallPlan, Report, strays};
 
 /// As many links as Linux follows before it says that they go round in circles.
 const MAX_LINKS: usize = 40;
@@ -132,13 +132,16 @@ fn create_dirs(dir: &Path, access: Access, new_dirs: &mut Vec<PathBuf>) -> io::R
 
 fn new_file(dir: &Path, access: Access) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".steadfast-");
+    builder.prefix(strays::PREFIX).suffix(strays::SUFFIX);
     #[cfg(unix)]
     if access == Access::Inherited {
         // `tempfile` makes private files; here the umask should decide, as for any other program.
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
-    builder.tempfile_in(dir)
+    let file = builder.tempfile_in(dir)?;
+    // A lock shows that it is being written; without one, its age does.
+    let _ = file.as_file().try_lock();
+    Ok(file)
 }
 
 fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {

@@ -12,6 +12,7 @@ use super::event::{Event, EventKind};
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 use crate::limit::Axis;
+use crate::redact::redact;
 
 pub use completion::{complete, may_complete, prove_items, verdict};
 pub use extend::{extend, reconcile};
@@ -229,7 +230,7 @@ pub fn block(goal: &Goal, reason: &str, now: Millis) -> Result<Change, Refusal> 
     after.leave_active(GoalStatus::Blocked, None, now);
     after.begin_overtime(goal);
     // The rest of the turn that blocked it is still this goal's; the next Stop closes the span.
-    Ok(Change::new(after, EventKind::GoalBlocked, json!({"reason": reason}), Span::Keep))
+    Ok(Change::new(after, EventKind::GoalBlocked, json!({"reason": redact(reason)}), Span::Keep))
 }
 
 /// A privileged verb came from inside an agent's shell.

@@ -65,7 +65,7 @@ impl ItemError {
     }
 }
 
-/// The texts of a goal's items, one printable line each.
+/// The texts of a goal's items, one printable line each, without secrets.
 pub fn texts(given: &[String]) -> Result<Vec<String>, ItemError> {
     if given.len() > ITEMS_MAX {
         return Err(ItemError::TooMany(given.len()));
@@ -75,7 +75,7 @@ pub fn texts(given: &[String]) -> Result<Vec<String>, ItemError> {
         match line.chars().count() {
             0 => Err(ItemError::Empty(number)),
             length if length > ITEM_MAX => Err(ItemError::TooLong { number, length }),
-            _ => Ok(line),
+            _ => Ok(redact(&line).into_owned()),
         }
     });
     checked.collect()

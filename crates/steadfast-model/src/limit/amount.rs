@@ -10,6 +10,8 @@ pub enum AmountError {
     NotABudget(String),
     #[error("`{0}` is not a positive number")]
     NotPositive(String),
+    #[error("`{text}` is too much; the maximum is {most}")]
+    TooMuch { text: String, most: String },
     #[error("`{0}` is not a time: expected 17:30, 2026-11-15T17:30, an RFC 3339 timestamp, or a span such as `in 3h`")]
     NotATime(String),
     #[error("the deadline `{0}` has passed")]
@@ -22,6 +24,7 @@ impl AmountError {
             Self::NotABudget(_) | Self::NotPositive(_) => {
                 "use for example --budget standard, --budget 10M, --usd 5 or --max-hours 2"
             }
+            Self::TooMuch { .. } => "give a smaller number, or leave the limit out for none",
             Self::NotATime(_) | Self::DeadlinePassed(_) => "use for example --deadline 17:30 or --deadline \"in 3h\"",
         }
     }

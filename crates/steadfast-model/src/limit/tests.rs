@@ -21,6 +21,10 @@ fn amounts_as_people_write_them() {
         assert_eq!(Axis::Plan.parse(text, 0).ok(), percent, "{text}");
     }
     assert_eq!(Axis::Turns.parse("0", 0), Err(AmountError::NotPositive("0".into())));
+    assert_eq!(Axis::Turns.parse("999999", 0), Ok(999_999));
+    let too_many = Axis::Turns.parse("1000000", 0).unwrap_err();
+    assert_eq!(too_many.to_string(), "`1000000` is too much; the maximum is 999,999");
+    assert!(Axis::Plan.parse("101%", 0).unwrap_err().to_string().contains("the maximum is 100"));
 }
 
 #[test]

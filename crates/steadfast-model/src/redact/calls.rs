@@ -8,13 +8,18 @@ use super::{after, before, window};
 /// The last string in the arguments of these is a secret.
 const LAST_STRING: &str = "HTTPBasicAuth BasicAuth HttpBasicAuth SetBasicAuth setBasicAuth basic_auth getConnection \
     NetworkCredential PasswordCredential UsernamePasswordCredentials BasicAWSCredentials AwsBasicCredentials PDO mysqli \
-    mysql_connect mysqli_connect pg_connect ftp_login imap_open ldap_bind";
+    mysql_connect mysqli_connect pg_connect ftp_login imap_open ldap_bind login signIn sign_in authenticate";
+/// What tests type into the field of a name.
+const TYPING: [&str; 5] = [".type(", ".fill(", ".send_keys(", ".sendKeys(", ".setValue("];
+const FIELD_MAX: usize = 40;
 const ARGUMENTS_MAX: usize = 512;
 
 /// The secret in the call of a function with this name.
 pub(super) fn of_function(text: &str, run: &str, end: usize) -> Option<Range<usize>> {
     let name = run.rsplit('.').next().filter(|_| after(text, end).starts_with('('))?;
-    has(LAST_STRING, name).then(|| last_string(text, end + 1)).flatten()
+    // Most calls take no string last, which is quicker to see than the name.
+    let found = last_string(text, end + 1)?;
+    has(LAST_STRING, name).then_some(found)
 }
 
 /// The secret behind a name that is quoted as the first argument, or that is itself the name of a setter.
@@ -33,6 +38,15 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, name: &str) -> Option<R
     }
     if last.eq_ignore_ascii_case("auth") {
         return rest.strip_prefix("=(").and_then(|_| last_string(text, end + 2));
+    }
+    if before(text, at, 1).starts_with(['#', '=', '"', '\'']) && before(text, at, 3) != "r=\"" {
+        let near = window(text, end, FIELD_MAX);
+        let typed = TYPING.iter().find_map(|verb| near.find(verb).map(|at| at + verb.len()));
+        let argument =
+            near.find("', '").or_else(|| near.find("\", \"")).filter(|_| !before(text, at, 1).starts_with(['"', '\'']));
+        if let Some(start) = typed.or(argument.map(|at| at + 3)) {
+            return string(text, end + start).map(|(range, _)| range);
+        }
     }
     // Names of variables are written in capitals; other words are only listed.
     let quote = before(text, at, 1).chars().next().filter(|quote| matches!(quote, '"' | '\''))?;

@@ -39,7 +39,7 @@ const CONTAINERS: &str = "docker podman nerdctl buildah skopeo helm oc az kubect
 ///
 /// `-p`: the next word. `-p*`: also glued. `-p+`: only glued. `-*p`: also as the last of several letters. `--name`: the
 /// next word or behind `=`. Empty: the words themselves.
-const RULES: [Rule; 27] = [
+const RULES: [Rule; 29] = [
     ("curl", "", "-u* -*u -*U --user --proxy-user", Behind(":")),
     ("curl", "", "-b* -*b", Cookies),
     ("http https xh xhs", "", "-*a", Behind(":")),
@@ -67,6 +67,8 @@ const RULES: [Rule; 27] = [
     ("xfreerdp wlfreerdp mstsc", "", "/p:+", All),
     ("chpasswd", "", "", Behind(":")),
     ("htpasswd", "", "", ThirdOperand),
+    ("etcdctl", "", "--user", Behind(":")),
+    ("psexec PsExec", "", "-p", All),
 ];
 
 /// Words that, in this order, make a program read a secret from its input; alternatives separated by `|`.

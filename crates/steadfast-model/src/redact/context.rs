@@ -17,7 +17,8 @@ const COOKIE_NAME_MAX: usize = 128;
 /// User names in URLs that are not tokens.
 const URL_USERS: &str = "git user username root admin anonymous hg svn oauth2 x-access-token www me";
 /// Between the name of a password and its value in a sentence.
-const VERBS: [&str; 11] = [" is ", " is: ", " was ", " ist ", " est ", " es ", "是", "为", "為", "は", " (is) "];
+const VERBS: [&str; 12] =
+    [" lautet ", " is ", " is: ", " was ", " ist ", " est ", " es ", "是", "为", "為", "は", " (is) "];
 
 /// `Authorization: Bearer …`; the scheme stays.
 pub(super) fn header(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
@@ -42,7 +43,8 @@ pub(super) fn header(text: &str, at: usize, end: usize) -> Option<Range<usize>> 
     // A sentence does not end here, nor is it quoted together with the name.
     let alone =
         (last.is_empty() || last.starts_with(closes)) && (has_scheme || before(text, at, 1).starts_with(['"', '\'']));
-    if is_reference(word) || is_ordinary(word) || !(looks_random(word) || alone) {
+    let opens = word.bytes().all(|byte| b"([{".contains(&byte));
+    if opens || is_reference(word) || is_ordinary(word) || !(looks_random(word) || alone) {
         return None;
     }
     let length = if value.quoted { credentials.len() } else { word.len() };
@@ -117,6 +119,10 @@ pub(super) fn sentence(text: &str, end: usize, grade: Grade) -> Option<Range<usi
         return None;
     }
     let rest = after(text, end);
+    // `The password for the server is …`
+    let about = [" for ", " of ", " to "].iter().any(|word| rest.starts_with(word));
+    let clause = window(rest, 0, ABOUT_MAX).split(['\n', ',', '.', ':', ';', '"']).next().filter(|_| about);
+    let rest = clause.and_then(|clause| clause.find(" is ")).map_or(rest, |verb| after(rest, verb));
     let behind = VERBS.iter().find_map(|verb| rest.strip_prefix(verb))?;
     let value = value_at(text, text.len() - behind.trim_start_matches([' ', ':', '：']).len())?;
     let word = text.get(value.range.clone())?;
@@ -155,6 +161,7 @@ pub(super) fn is_syntax(text: &str, at: usize) -> bool {
 }
 
 const APART_MAX: usize = 300;
+const ABOUT_MAX: usize = 48;
 
 /// `password "…"`, `with password hunter2`: only a blank between a name and its value.
 pub(super) fn apart(text: &str, at: usize, end: usize, grade: Grade) -> Option<Range<usize>> {

@@ -1,10 +1,11 @@
-//! Secrets that a language or a kind of file marks in its own way: SQL, Dockerfiles, settings without `=`, PuTTY's keys,
+//! Secrets that a language or a kind of file marks in its own way: SQL, Dockerfiles, settings without `=`, `PuTTY`'s keys,
 //! JSON web keys, Oracle's addresses.
 
 use std::ops::Range;
 
 use super::names::{self, Grade};
-use super::words::{has, is_ordinary, is_reference, is_sentence};
+use super::values::value_at;
+use super::words::{has, is_ordinary, is_reference, is_sentence, looks_random};
 use super::{after, before, is_run, window};
 
 const LINE_MAX: usize = 1_024;
@@ -21,6 +22,7 @@ pub(super) fn of_word(text: &str, at: usize, run: &str) -> Option<Range<usize>> 
         "Private-Lines" => putty(text, end),
         "requirepass" | "masterauth" | "bindpw" | "rootpw" | "ConvertTo-SecureString" => setting(text, end),
         "thin" => oracle(text, end),
+        "PRAGMA" | "pragma" => pragma(text, end),
         "snmp-server" => after(text, end).strip_prefix(" community").and_then(|_| setting(text, end + 10)),
         "d" | "k" | "p" | "q" | "dp" | "dq" | "qi" => web_key(text, at, run),
         _ => None,
@@ -32,13 +34,13 @@ fn identified(text: &str, end: usize) -> Option<Range<usize>> {
     let line = window(text, end, LINE_MAX).split('\n').next()?;
     let by = line.find(" BY ").or_else(|| line.find(" by ")).filter(|by| *by < 64)? + 4;
     let quote = after(line, by).trim_start().chars().next()?;
-    let start = by + after(line, by).find(quote)? + quote.len_utf8();
-    let value = after(line, start);
-    let length = match quote {
-        '\'' | '"' => value.find(quote)?,
-        _ => return None,
-    };
-    plain(text, end + start, length)
+    let start = by + after(line, by).find(quote)?;
+    if matches!(quote, '\'' | '"') {
+        return plain(text, end + start + 1, after(line, start + 1).find(quote)?);
+    }
+    let length = after(line, start).bytes().take_while(|byte| !byte.is_ascii_whitespace() && *byte != b';').count();
+    let word = after(line, start).get(..length)?;
+    if looks_random(word) { plain(text, end + start, length) } else { None }
 }
 
 /// `ENV NAME value` of a Dockerfile.
@@ -63,13 +65,38 @@ fn setting(text: &str, end: usize) -> Option<Range<usize>> {
     plain(text, end + 1 + rest.len() - value.len(), length)
 }
 
-/// The private lines of a key of PuTTY, with the seal behind them.
+/// The private lines of a key of `PuTTY`, with the seal behind them.
 fn putty(text: &str, end: usize) -> Option<Range<usize>> {
     let rest = after(text, end).strip_prefix(": ")?;
     let start = text.len() - rest.len() + window(rest, 0, LINE_MAX).find('\n')? + 1;
     let seal = after(text, start).find("Private-MAC").unwrap_or(after(text, start).len());
     let line = after(text, start + seal).find('\n').unwrap_or(after(text, start + seal).len());
     Some(start..start + seal + line)
+}
+
+/// `PRAGMA key = '…'`.
+fn pragma(text: &str, end: usize) -> Option<Range<usize>> {
+    let value = window(text, end, LINE_MAX).strip_prefix(" key")?.trim_start().strip_prefix('=')?.trim_start();
+    let value = value.strip_prefix(['\'', '"'])?;
+    let start = end + window(text, end, LINE_MAX).len() - value.len();
+    plain(text, start, value.find(['\'', '"'])?)
+}
+
+/// `{"name": "DB_PASSWORD", "value": "…"}` in JSON and YAML, and the default of a variable: the name is itself a value.
+pub(super) fn named(text: &str, end: usize) -> Option<Range<usize>> {
+    let near = window(text, end, LINE_MAX);
+    let rest = near.trim_start_matches(['"', '\'', ',', ' ', '\t', '\r', '\n', '{']);
+    let between = near.get(..near.len() - rest.len())?;
+    let word = rest.get(..5).filter(|word| word.eq_ignore_ascii_case("value"));
+    let word = word.or_else(|| rest.get(..7).filter(|word| *word == "default" && between.contains('{')))?;
+    if !between.contains(['\n', ',', '{']) {
+        return None;
+    }
+    let joint = after(rest, word.len()).trim_start_matches(['"', '\'', ' ']);
+    let value = joint.strip_prefix([':', '='])?.trim_start_matches(' ');
+    let limit = end + near.len();
+    let value = value_at(text.get(..limit)?, limit - value.len())?.range;
+    plain(text, value.start, value.len())
 }
 
 /// `jdbc:oracle:thin:scott/…@host`.

@@ -29,7 +29,8 @@ pub(super) fn value(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
         _ => None,
     }?;
     let word = text.get(range.clone())?;
-    (!word.trim().is_empty() && !is_reference(word) && !is_ordinary(word)).then_some(range)
+    let echo = text.get(at..end).is_some_and(|name| word.eq_ignore_ascii_case(name));
+    (!echo && !word.trim().is_empty() && !is_reference(word) && !is_ordinary(word)).then_some(range)
 }
 
 /// What stands between the end of the tag that goes on at `from` and the next tag.

@@ -29,12 +29,13 @@ pub(super) enum Grade {
 const NAME_MAX: usize = 100;
 
 const STRONG: &str = "password passwords passwd passphrase passcode secret secrets credential credentials creds apikey pw \
-    psk mnemonic passe passwort kennwort wachtwoord senha contrasena";
+    psk mnemonic dockerconfigjson dockercfg passe passwort kennwort wachtwoord senha contrasena";
 /// Also with something before them in the same word: `PGPASSWORD`.
 const STRONG_ENDINGS: [&str; 6] = ["password", "passwd", "passphrase", "passwort", "secret", "apikey"];
 /// A key of these is a secret: `API_KEY`, `sshkey`.
 const KEYS: &str = "api access private secret signing encryption session master auth ssh service account storage deploy \
-    consumer webhook shared rsa app client hmac preshared jwt token cookie crypto cipher license admin";
+    consumer webhook shared rsa app client hmac preshared jwt token cookie crypto cipher license admin activation product \
+    serial recovery";
 /// A key of these finds something and hides nothing.
 const PLAIN_KEYS: &str = "public pub publishable primary foreign partition sort cache row hash range index unique natural \
     composite candidate object map dict group order lookup routing message event translation i18n registry hot short \
@@ -47,9 +48,10 @@ const PATS: &str = "github gitlab gh azure devops access";
 /// Words that may follow: `password_new`, `SECRET_KEY_BASE`.
 const QUALIFIERS: &str = "value base old new prod production dev test staging live b64 base64 raw plain hash default \
     current string text data confirmation confirm again repeat main";
-const LETTERS: [[u8; 3]; 24] = [
+const LETTERS: [[u8; 3]; 25] = [
     *b"pas", *b"pwd", *b"sec", *b"tok", *b"cre", *b"aut", *b"key", *b"sig", *b"jwt", *b"cod", *b"sas", *b"coo",
     *b"ken", *b"wac", *b"sen", *b"con", *b"pat", *b"psk", *b"pin", *b"sal", *b"mne", *b"ses", *b"log", *b"see",
+    *b"otp",
 ];
 
 /// Names of passwords with letters outside ASCII.
@@ -82,10 +84,10 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
         "auth" | "pass" | "pwd" if !qualified => Grade::Weak,
         "key" if !previous.is_empty() && !has(PLAIN_KEYS, previous) => Grade::Key,
         "sig" | "signature" | "key" | "code" | "sas" if !qualified => Grade::Query,
-        "salt" if !previous.is_empty() => Grade::Key,
+        "salt" => Grade::Key,
         "login" if previous == "sonar" => Grade::Key,
         "session" if name.starts_with('_') => Grade::Key,
-        "pin" if !qualified => Grade::Pin,
+        "pin" | "otp" if !qualified => Grade::Pin,
         "seed" if has(SEEDS, previous) => Grade::Strong,
         word if has(SESSIONS, word) => Grade::Key,
         word if word.ends_with("token") => Grade::Token,
@@ -100,7 +102,7 @@ pub(super) fn spaced(text: &str, at: usize, name: &str) -> Option<Grade> {
     let kinds = match name {
         "key" | "Key" | "KEY" => KEYS,
         "seed" | "Seed" => SEEDS,
-        "code" | "codes" => "recovery backup",
+        "code" | "codes" => "recovery backup 2fa mfa otp totp",
         _ => return None,
     };
     let word = before(text, at, 24).strip_suffix(' ')?.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;

@@ -6,30 +6,45 @@ use super::families::{Chars, FAMILIES, Size};
 use super::words::{is_hex, is_random};
 use super::{after, before, window};
 
-/// One bit per family.
-type Set = [u64; FAMILIES.len().div_ceil(64)];
+/// Where a prefix stands in the table: its family, its first byte and its length.
+#[derive(Clone, Copy)]
+struct Prefix {
+    family: usize,
+    start: usize,
+    length: usize,
+    /// The next one whose first two bytes have the same slot, plus one.
+    next: usize,
+}
 
-/// Which families have a prefix that begins with a byte, and with which second byte (its lowest six bits): nearly all
-/// words are ruled out without looking at the table.
-static STARTS: ([Set; 128], [u64; 128]) = {
-    let (mut families, mut seconds) = ([[0; FAMILIES.len().div_ceil(64)]; 128], [0; 128]);
-    let mut family = 0;
+const SLOTS: usize = 1_024;
+const PREFIXES_MAX: usize = 400;
+
+const fn slot(first: u8, second: u8) -> usize {
+    ((first as usize) * 37 + (second as usize) * 7) % SLOTS
+}
+
+/// The prefixes by their first two bytes: nearly all words are ruled out with one look.
+static STARTS: ([usize; SLOTS], [Prefix; PREFIXES_MAX]) = {
+    let mut slots = [0; SLOTS];
+    let mut prefixes = [Prefix { family: 0, start: 0, length: 0, next: 0 }; PREFIXES_MAX];
+    let (mut family, mut count) = (0, 0);
     while family < FAMILIES.len() {
-        let prefixes = FAMILIES[family].0.as_bytes();
-        let mut at = 0;
-        while at < prefixes.len() {
-            if at == 0 || prefixes[at - 1] == b' ' {
-                let first = prefixes[at] as usize;
-                families[first][family / 64] |= 1 << (family % 64);
-                seconds[first] |= 1 << (prefixes[at + 1] & 63);
+        let names = FAMILIES[family].0.as_bytes();
+        let (mut start, mut at) = (0, 0);
+        while at <= names.len() {
+            if at == names.len() || names[at] == b' ' {
+                let slot = slot(names[start], names[start + 1]);
+                prefixes[count] = Prefix { family, start, length: at - start, next: slots[slot] };
+                count += 1;
+                slots[slot] = count;
+                start = at + 1;
             }
             at += 1;
         }
         family += 1;
     }
-    (families, seconds)
+    (slots, prefixes)
 };
-
 /// In a shorter run a key begins only at its start.
 const RUN_MIN: usize = 8;
 
@@ -48,37 +63,37 @@ pub(super) fn key(text: &str, from: usize, to: usize) -> Option<Range<usize>> {
         let begins = !inside;
         inside = first.is_ascii_alphanumeric();
         let second = bytes.get(at + 1).copied().unwrap_or_default();
-        let seconds = STARTS.1.get(usize::from(first)).copied().unwrap_or_default();
-        if begins && seconds & (1 << (second & 63)) != 0 {
-            if let Some(key) = of_families(text, at, first) {
-                return Some(key);
-            }
+        let chain = STARTS.0.get(slot(first, second)).copied().unwrap_or_default();
+        if begins
+            && chain != 0
+            && let Some(key) = of_families(text, at, chain)
+        {
+            return Some(key);
         }
     }
     None
 }
 
-fn of_families(text: &str, at: usize, first: u8) -> Option<Range<usize>> {
-    // `data:…;base64,…`
-    if before(text, at, 7) == "base64," {
-        return None;
-    }
-    for (word, bits) in STARTS.0.get(usize::from(first))?.iter().enumerate() {
-        let mut bits = *bits;
-        while bits != 0 {
-            let family = FAMILIES.get(word * 64 + bits.trailing_zeros() as usize)?;
-            if let Some(key) = secret(family, text, at) {
-                return Some(key);
-            }
-            bits &= bits - 1;
-        }
-    }
-    None
-}
-
-fn secret((prefixes, chars, size): &(&str, Chars, Size), text: &str, at: usize) -> Option<Range<usize>> {
+fn of_families(text: &str, at: usize, chain: usize) -> Option<Range<usize>> {
     let rest = after(text, at);
-    let prefix = prefixes.split(' ').filter(|prefix| rest.starts_with(prefix)).max_by_key(|prefix| prefix.len())?;
+    let mut next = chain;
+    while let Some(prefix) = next.checked_sub(1).and_then(|at| STARTS.1.get(at)) {
+        next = prefix.next;
+        let (prefixes, chars, size) = FAMILIES.get(prefix.family)?;
+        let prefix = prefixes.get(prefix.start..prefix.start + prefix.length)?;
+        // `data:…;base64,…` is no key.
+        if rest.starts_with(prefix)
+            && before(text, at, 7) != "base64,"
+            && let Some(key) = secret(prefix, *chars, *size, rest)
+        {
+            return Some(at + key.start..at + key.end);
+        }
+    }
+    None
+}
+
+/// The key at the start of a text that begins with a prefix.
+fn secret(prefix: &str, chars: Chars, size: Size, rest: &str) -> Option<Range<usize>> {
     let behind = after(rest, prefix.len());
     // What is not read to its end here is read again from the next start.
     let most = match size {
@@ -91,18 +106,17 @@ fn secret((prefixes, chars, size): &(&str, Chars, Size), text: &str, at: usize) 
     let body = behind.get(..length)?.trim_end_matches(['.', '/', ':', '|', '!']);
     let next = behind.as_bytes().get(body.len());
     let word_ends = next.is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    let ends = word_ends || chars != Chars::Uppercase;
     let has_digit = || body.bytes().any(|byte| byte.is_ascii_digit());
     let complete = match size {
-        Size::Least(least) => body.len() >= *least && (word_ends || *chars != Chars::Uppercase),
-        Size::Digit(least) => {
-            body.len() >= *least && (body.len() >= 45 || has_digit()) && (word_ends || *chars != Chars::Uppercase)
-        }
-        Size::Exactly(length) => body.len() == *length && word_ends && has_digit(),
+        Size::Least(least) => body.len() >= least && ends,
+        Size::Digit(least) => body.len() >= least && (body.len() >= 45 || has_digit()) && ends,
+        Size::Exactly(length) => body.len() == length && word_ends && has_digit(),
         Size::Uuid => is_uuid(body),
-        Size::Random(least) => body.len() >= *least && word_ends && is_random(body),
+        Size::Random(least) => body.len() >= least && word_ends && is_random(body),
     };
-    let start = if *chars == Chars::Path { at + prefix.len() } else { at };
-    complete.then(|| start..at + prefix.len() + body.len())
+    let start = if chars == Chars::Path { prefix.len() } else { 0 };
+    complete.then(|| start..prefix.len() + body.len())
 }
 
 impl Chars {

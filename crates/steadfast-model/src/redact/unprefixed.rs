@@ -55,7 +55,7 @@ pub(super) fn base64_key(text: &str, from: usize) -> Option<Range<usize>> {
     (fits && !closed && is_random(word)).then(|| from..from + word.len())
 }
 
-/// Terraform, Mailchimp, Mailgun, New Relic, MaxMind, Azure DevOps, X.
+/// Terraform, Mailchimp, Mailgun, New Relic, `MaxMind`, Azure, X.
 fn is_marked(run: &str) -> bool {
     let after_hex = |count: usize| run.get(..count).filter(|hex| is_hex(hex)).map(|_| after(run, count));
     let data_centre = |rest: &str| {
@@ -116,6 +116,11 @@ fn is_random_word(run: &str, previous: &str) -> bool {
 
 /// `$6$salt$hash` and `{SSHA}…`, as password files have them; `at` is the first sign.
 pub(super) fn hash(text: &str, at: usize) -> Option<Range<usize>> {
+    // Code is full of these signs.
+    let next = text.as_bytes().get(at + 1)?;
+    if !next.is_ascii_alphanumeric() || (next.is_ascii_lowercase() && text.as_bytes().get(at) == Some(&b'{')) {
+        return None;
+    }
     let (ends, kinds) = if after(text, at).starts_with('$') { ('$', HASHES) } else { ('}', SCHEMES) };
     let kind = window(text, at + 1, KIND_MAX).split_once(ends).map(|(kind, _)| kind)?;
     let start = at + 1 + kind.len() + 1;
@@ -149,6 +154,12 @@ pub(super) fn joined(text: &str, at: usize) -> Option<Range<usize>> {
 
 /// The last field of a line of `.pgpass`, or the second of `/etc/shadow`; `at` is a colon.
 pub(super) fn field(text: &str, at: usize) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    if !bytes.get(at + 1).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'*')
+        && bytes.get(at + 14) != Some(&b':')
+    {
+        return None;
+    }
     let rest = window(text, at + 1, 200);
     let line = rest.split(['\n', '\r']).next()?;
     let first = line.split(':').next()?;
@@ -159,8 +170,7 @@ pub(super) fn field(text: &str, at: usize) -> Option<Range<usize>> {
             |field: &&str| !field.is_empty() && !field.contains(|c: char| c.is_whitespace() || "/\"'".contains(c));
         let host = before(text, at, 100).rsplit(char::is_whitespace).next()?;
         let host = !host.is_empty() && !host.contains([':', '/', '"', '\'']);
-        let password =
-            fields.get(3).filter(|_| host && fields.len() == 4 && fields.iter().all(|field| plain(field)))?;
+        let password = fields.get(3).filter(|_| host && fields.len() == 4 && fields.iter().all(plain))?;
         let end = at + 1 + line.len();
         return Some(end - password.len()..end);
     }

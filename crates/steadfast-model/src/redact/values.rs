@@ -4,11 +4,15 @@
 use std::ops::Range;
 
 use super::names::Grade;
-use super::words::{is_certainly_code, is_code, is_key, is_ordinary, is_path, is_reference, is_sentence, looks_random};
+use super::words::{
+    is_certainly_code, is_code, is_hex, is_key, is_ordinary, is_path, is_reference, is_sentence, looks_random,
+};
 use super::{MARK, after, before, is_run, window};
 
 /// How far the end of a quotation is searched.
 const QUOTED_MAX: usize = 8_192;
+/// How far the type of a declaration is read.
+const TYPE_MAX: usize = 48;
 const BLANKS: [char; 5] = [' ', '\t', '\u{a0}', '\u{202f}', '\u{3000}'];
 
 /// What stands between a name and its value.
@@ -49,7 +53,7 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
     if outer.is_some_and(|quote| is_only_name(after(text, end), quote)) {
         return None;
     }
-    let mut value = value_after(text, end, flag)?;
+    let mut value = typed(text, end).or_else(|| value_after(text, end, flag))?;
     if value.joint == Joint::Flag && after(text, value.range.start).starts_with("pass:") {
         value.range.start += "pass:".len();
     }
@@ -67,7 +71,13 @@ fn is_echo(name: &str, word: &str, value: &Value) -> bool {
     let last = name.rsplit(['.', '_', '-']).next().unwrap_or_default();
     let letter = word.len() == 1 && word.bytes().all(|byte| byte.is_ascii_alphabetic());
     let speaks = || ["assword", "oken", "required", "your "].iter().any(|part| word.contains(part));
+    let colour = word.strip_prefix('#').is_some_and(|hex| hex.len() <= 8 && is_hex(hex));
+    let variable = word.contains('_')
+        && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && word.to_ascii_lowercase().ends_with(&last.to_ascii_lowercase());
     word.eq_ignore_ascii_case(last)
+        || colour
+        || (variable && !value.quoted)
         || (letter && !value.quoted && (value.joint == Joint::Tight || name.contains('.')))
         || (value.quoted && word.contains(' ') && speaks())
 }
@@ -91,6 +101,18 @@ fn with_blanks(text: &str, value: &Value, outer: Option<char>) -> Range<usize> {
         c => *c == quote,
     };
     start..end + rest.char_indices().find(ends).map_or(0, |(length, _)| length)
+}
+
+/// `name: Type = "value"`, as typed languages declare it.
+fn typed(text: &str, end: usize) -> Option<Value> {
+    let rest = window(text, end, TYPE_MAX).strip_prefix(':')?;
+    let (kind, behind) = rest.split_once('=')?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || " _<>&'[].".contains(c);
+    if kind.trim().is_empty() || !kind.chars().all(plain) || behind.starts_with(['=', '>']) {
+        return None;
+    }
+    let start = end + 1 + kind.len() + 1 + behind.len() - behind.trim_start_matches(' ').len();
+    quoted(text, start, Joint::Spaced)
 }
 
 /// The value behind a name that ends at `end`.
@@ -134,8 +156,10 @@ pub(super) fn value_at(text: &str, start: usize) -> Option<Value> {
 fn quoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
     let rest = after(text, start);
     // `$'…'` of the shell, `b"…"` and the like of Python and Rust.
-    let rest =
-        rest.strip_prefix(['$', 'b', 'f', 'r', '@']).filter(|rest| rest.starts_with(['"', '\''])).unwrap_or(rest);
+    let rest = rest
+        .strip_prefix(['$', 'b', 'f', 'r', '@', 'u', 'L', 'N'])
+        .filter(|rest| rest.starts_with(['"', '\'']))
+        .unwrap_or(rest);
     let mark = ["\"\"\"", "\\\"", "\\'", "\"", "'", "`"].into_iter().find(|mark| rest.starts_with(mark))?;
     let body = after(rest, mark.len());
     let from = text.len() - body.len();
@@ -168,6 +192,10 @@ fn unquoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
         c => c.is_whitespace(),
     };
     let word = rest.get(..rest.char_indices().find(ends).map_or(rest.len(), |(end, _)| end))?;
+    // `b""`: nothing is quoted.
+    if word.len() == 1 && after(rest, 1).starts_with(['"', '\'']) {
+        return None;
+    }
     let length = if word.starts_with(MARK) { MARK.len() } else { without_closing(word).len() };
     (length > 0).then_some(Value { range: start..start + length, quoted: false, joint })
 }
@@ -202,6 +230,10 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
     // An object or a list; its names are read next.
     let opens = !value.quoted && word.bytes().all(|byte| b"[{(".contains(&byte));
     let number = word.bytes().all(|byte| byte.is_ascii_digit() || b".,%".contains(&byte));
+    if grade == Grade::Pin {
+        let rest = after(text, value.range.end);
+        return word.bytes().all(|byte| byte.is_ascii_digit()) && (4..=8).contains(&word.len()) && ends_clause(rest);
+    }
     let short_number = number && grade != Grade::Strong && word.len() < 6;
     if opens || short_number || is_reference(word) || is_ordinary(word) {
         return false;
@@ -218,10 +250,8 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
     if is_path(word) || runs || named || (version && grade != Grade::Strong && word.len() < 12) {
         return false;
     }
-    match grade {
-        Grade::Key => return is_key(word),
-        Grade::Pin => return number && (4..=8).contains(&word.len()) && ends_clause(rest),
-        _ => {}
+    if grade == Grade::Key {
+        return is_key(word);
     }
     value.quoted
         || match value.joint {
@@ -229,6 +259,8 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
             Joint::Equals => !is_certainly_code(word, rest),
             Joint::Flag => !is_certainly_code(word, rest) && !is_sentence(word),
             Joint::Tight => !is_code(word, rest) && (!weak || looks_random(word)),
-            Joint::Spaced => !is_code(word, rest) && (looks_random(word) || (!weak && ends_clause(rest))),
+            Joint::Spaced => {
+                !is_code(word, rest) && (looks_random(word) || (grade == Grade::Strong && ends_clause(rest)))
+            }
         }
 }

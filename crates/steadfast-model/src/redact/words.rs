@@ -46,7 +46,7 @@ pub(super) fn is_reference(value: &str) -> bool {
     };
     let placeholder = |(open, close): (char, char)| {
         let inner = value.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
-        inner.is_some_and(|inner| inner.chars().all(|c| c.is_alphanumeric() || " _-.:$|'\"[]()".contains(c)))
+        inner.is_some_and(|inner| inner.chars().all(|c| c.is_alphanumeric() || " _-.:$|'\"[]()!".contains(c)))
     };
     value.len() <= SHORT_MAX
         && (value.strip_prefix('$').is_some_and(variable)
@@ -56,7 +56,7 @@ pub(super) fn is_reference(value: &str) -> bool {
 }
 
 pub(super) fn is_ordinary(value: &str) -> bool {
-    has(ORDINARY, value)
+    has(ORDINARY, value.trim())
 }
 
 pub(super) fn is_sentence(word: &str) -> bool {
@@ -74,6 +74,7 @@ pub(super) fn is_code(word: &str, rest: &str) -> bool {
     word.len() <= SHORT_MAX
         && (named('(', b"_.:!")
             || named('<', b"_.:&")
+            || named('[', b"_.")
             || word.starts_with(['&', '['])
             || (path && (dotted || rest.starts_with([';', '(']))))
 }

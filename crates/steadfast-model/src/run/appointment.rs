@@ -1,6 +1,6 @@
 //! When a run starts that was put off, or is to start again and again.
 
-use jiff::Span;
+use jiff::{Span, Zoned};
 
 use crate::clock::{self, DAY, MINUTE, Millis};
 
@@ -18,11 +18,15 @@ pub fn next_after(first: Millis, every: Millis, now: Millis) -> Option<Millis> {
     if every % DAY != 0 {
         return first.checked_add(passed.checked_add(1)?.checked_mul(every)?);
     }
-    let (here, days) = (clock::zoned(first)?, every / DAY);
+    next_day_after(&clock::zoned(first)?, every / DAY, passed, now)
+}
+
+/// The same for whole days; `passed` is how many intervals of 24 hours each have passed.
+fn next_day_after(first: &Zoned, days: i64, passed: i64, now: Millis) -> Option<Millis> {
     // A day may have 23 or 25 hours, so that the next time is one of these.
     (passed.saturating_sub(1)..=passed.saturating_add(2)).find_map(|count| {
         let span = Span::new().try_days(count.checked_mul(days)?).ok()?;
-        let at = clock::from_zoned(&here.checked_add(span).ok()?);
+        let at = clock::from_zoned(&first.checked_add(span).ok()?);
         (at > now).then_some(at)
     })
 }
@@ -48,6 +52,32 @@ mod tests {
         }
         assert_eq!(next_after(FIRST, 0, FIRST), None);
         assert_eq!(next_after(0, Millis::MAX, Millis::MAX), None);
+    }
+
+    /// Also over the days of 23 and 25 hours; a time that a day does not have is an hour later on that day only.
+    #[test]
+    fn whole_days_keep_the_time_in_zones_that_change_their_clocks() {
+        let berlin = jiff::tz::TimeZone::get("Europe/Berlin").unwrap();
+        for (first, day, expected) in [
+            ("2026-03-27T09:00:00", 1, "2026-03-28T09:00:00"),
+            ("2026-03-27T09:00:00", 2, "2026-03-29T09:00:00"),
+            ("2026-03-27T09:00:00", 3, "2026-03-30T09:00:00"),
+            ("2026-03-27T02:30:00", 2, "2026-03-29T03:30:00"),
+            ("2026-03-27T02:30:00", 3, "2026-03-30T02:30:00"),
+            ("2026-10-23T02:30:00", 2, "2026-10-25T02:30:00"),
+            ("2026-10-23T02:30:00", 3, "2026-10-26T02:30:00"),
+            ("2026-10-23T23:30:00", 3, "2026-10-26T23:30:00"),
+        ] {
+            let first: jiff::civil::DateTime = first.parse().unwrap();
+            let first = first.to_zoned(berlin.clone()).unwrap();
+            let begin = first.timestamp().as_millisecond();
+            let mut at = begin;
+            for _ in 0..day {
+                at = next_day_after(&first, 1, (at - begin) / DAY, at).unwrap();
+            }
+            let at = jiff::Timestamp::from_millisecond(at).unwrap().to_zoned(berlin.clone());
+            assert_eq!(at.datetime().to_string(), expected, "{first}");
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
         RunEvent::CapReached => machine.run.capped = true,
         RunEvent::NestedSpent { tokens, cost_micros } => machine.nested_spent(tokens, cost_micros),
         RunEvent::Using { tokens, cost_micros } => machine.using(tokens, cost_micros),
+        RunEvent::Slept { slept_ms } => machine.slept(slept_ms),
     }
     machine.run.wait = machine.soonest_wait();
     if let Some(at) = next_wake(plan, &machine.run, now)
@@ -175,6 +176,14 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
+    /// Counts a time as one in which the run was closed.
+    fn slept(&mut self, slept_ms: Millis) {
+        self.run.closed_ms = self.run.closed_ms.saturating_add(slept_ms);
+        for stage in self.run.stages.iter_mut().filter(|stage| stage.status == StageStatus::Running) {
+            stage.closed_ms = stage.closed_ms.saturating_add(slept_ms);
+        }
+    }
+
     fn new(plan: &'a Plan, run: Run, now: Millis) -> Self {
         Self { plan, run, now, records: Vec::new(), acts: Vec::new() }
     }

@@ -113,7 +113,7 @@ fn a_store_opens_in_the_second_in_which_a_migration_was_killed() {
     // The process that was killed had made its copy; the test may take a while to come to the next one.
     for seconds in 0..60 {
         let at = steadfast_model::clock::now() + 1_000 * seconds;
-        let name = super::names::of(&path, &BackupKind::Before("6.3".into()), at);
+        let name = names::of(&path, &BackupKind::Before("6.3".into()), at);
         fs_err::copy(&path, backups_dir(&path).join(name)).unwrap();
     }
     Store::open(&path).unwrap();

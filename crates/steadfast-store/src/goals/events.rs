@@ -4,7 +4,7 @@ use rusqlite::{Row, params, params_from_iter};
 use serde_json::{Value, json};
 
 use super::Origin;
-use crate::{Db, StoreError, limit};
+use crate::{Db, StoreError, limit, secrets};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Actor, Goal};
@@ -55,6 +55,8 @@ impl Db<'_> {
         at: Millis,
     ) -> Result<(), StoreError> {
         let status = |goal: &Goal| <&str>::from(goal.status);
+        let mut payload = event.payload.clone();
+        secrets::clean(&mut payload);
         self.execute(
             "INSERT INTO goal_events (session_id, goal_id, hook_name, event_type, status_before, status_after,
                tokens_delta, version_before, version_after, decision, pid, payload_json, created_at_ms, actor)
@@ -71,7 +73,7 @@ impl Db<'_> {
                 after.version,
                 event.decision,
                 std::process::id(),
-                event.payload.to_string(),
+                payload.to_string(),
                 at,
                 <&str>::from(origin.actor),
             ],

@@ -6,6 +6,7 @@ use rusqlite::{Row, params};
 use crate::{Db, StoreError};
 use steadfast_model::clock::Millis;
 use steadfast_model::outbox;
+use steadfast_model::redact::redact;
 use steadfast_model::run::StageStatus;
 
 use super::RunRow;
@@ -54,7 +55,7 @@ impl Db<'_> {
     ) -> Result<bool, StoreError> {
         let sql = "UPDATE run_approvals SET approved = ?3, note = ?4, answered_at_ms = ?5
                    WHERE run_id = ?1 AND stage = ?2 AND taken_at_ms IS NULL";
-        Ok(self.execute(sql, params![run_id, stage, approved, note, now])? == 1)
+        Ok(self.execute(sql, params![run_id, stage, approved, note.map(redact), now])? == 1)
     }
 
     /// Takes the answer of a question, if there is one; it cannot be changed any more. An engine that died after that
@@ -82,7 +83,7 @@ impl Db<'_> {
         } else {
             "INSERT OR REPLACE INTO run_approvals (run_id, stage, question, asked_at_ms) VALUES (?1, ?2, ?3, ?4)"
         };
-        if self.execute(sql, params![row.run_id, stage, question, now])? == 1 {
+        if self.execute(sql, params![row.run_id, stage, redact(question), now])? == 1 {
             self.add_message(&outbox::about_approval(&row.run_id, &row.plan, stage, &row.project_dir, now))?;
         }
         Ok(())

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{from_json, maybe_word, to_json};
 use crate::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
+use steadfast_model::redact::redact;
 use steadfast_model::run::{AgentDecision, AgentResult, AttemptId, AttemptUsage, Checked, Outcome, Success, rule};
 use steadfast_model::text;
 
@@ -66,7 +67,7 @@ impl IterationReport {
 }
 
 fn kept(text: &str) -> String {
-    text::cut(&text::printable(text), LONGEST_TEXT)
+    text::cut(&redact(&text::printable(text)), LONGEST_TEXT)
 }
 
 /// Reads the columns of [`ITERATIONS`] by number, because a long run has many rows and names are slow to look up.

@@ -5,6 +5,7 @@ use rusqlite::{Row, params};
 
 use crate::{Db, StoreError};
 use steadfast_model::clock::Millis;
+use steadfast_model::redact::redact;
 use steadfast_model::run::AttemptId;
 
 /// Something that a person said to a run.
@@ -26,7 +27,7 @@ impl Db<'_> {
     /// Adds a note for the next iteration that starts.
     pub fn add_note(self, run_id: &str, text: &str, now: Millis) -> Result<(), StoreError> {
         let sql = "INSERT INTO run_notes (run_id, text, added_at_ms) VALUES (?1, ?2, ?3)";
-        self.execute(sql, params![run_id, text, now])?;
+        self.execute(sql, params![run_id, redact(text), now])?;
         Ok(())
     }
 

@@ -46,6 +46,7 @@ pub(crate) fn run(db: Option<&Path>, full: bool) -> CommandResult {
 
 pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: bool) -> CommandOutput {
     let mut checks = vec![places::home(paths), places::permissions(paths), places::config(paths, broken_config)];
+    checks.extend(places::strays(paths));
     checks.extend(store(paths, full));
     checks.extend(backups::check(paths));
     checks.push(other_stores(paths));

@@ -17,8 +17,10 @@ use steadfast_app::action::{self, ActionError, Claim, Place};
 use steadfast_app::overview::{self, GoalView};
 use steadfast_app::{native, session};
 use steadfast_model::clock::{self, Millis};
+use steadfast_model::goal::proof::Evidence;
 use steadfast_model::goal::{self, Actor, Goal};
 use steadfast_model::host::Screen;
+use steadfast_model::redact::redact;
 use steadfast_model::text;
 use steadfast_store::spend::{self, Spender};
 use steadfast_store::{Db, Origin, Store, StoreError};
@@ -193,8 +195,10 @@ impl<'a> SessionGoal<'a> {
     }
 
     fn edit(self, words: &[String]) -> GoalResult {
-        let objective = goal::objective(&starting::text_of(words))?;
-        let message = format!("objective changed: {}", text::headline(&objective, 80));
+        let typed = starting::text_of(words);
+        let objective = goal::objective(&typed)?;
+        let note = starting::secret_note(&typed, &objective);
+        let message = format!("objective changed: {}{note}", text::headline(&objective, 80));
         self.act(&message, |store, id, origin, now| action::edit(store, id, objective, origin, now))
     }
 
@@ -255,6 +259,8 @@ impl<'a> SessionGoal<'a> {
         }
         let config = &self.context.paths.config.goal;
         let (_, runs) = verification::verify_goal(&mut self.store, &goal, config, self.context.origin)?;
+        let shown = |run: Evidence| Evidence { command: redact(&run.command).into_owned(), ..run };
+        let runs: Vec<Evidence> = runs.into_iter().map(shown).collect();
         let seconds = |ms: i64| Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
         let lines: Vec<String> =
             runs.iter().map(|run| format!("passed in {:.1}s: {}", seconds(run.duration_ms), run.command)).collect();

@@ -7,16 +7,17 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::json;
-use steadfast_hosts::install::{self, Consent, InstallPlan, InstallRequest, shell_word};
+use steadfast_hosts::install::{self, Consent, InstallPlan, InstallRequest, SetupLock, shell_word};
 use steadfast_hosts::{HostAdapter, adapter, adapters};
 use steadfast_model::clock;
 use steadfast_model::host::Host;
+use steadfast_store::remove_stray_backups;
 use steadfast_system::paths::Paths;
 
 use super::own_paths;
 use crate::cli::{SERVICE, SetupArgs};
 use crate::error::CliError;
-use crate::output::{CommandOutput, CommandResult};
+use crate::output::{self, CommandOutput, CommandResult};
 use crate::plugin;
 use crate::slash_commands::SLASH_COMMANDS;
 
@@ -29,6 +30,15 @@ struct SetupSummary {
     products: Vec<&'static str>,
     /// Names of our commands that are the user's own files.
     kept: Vec<String>,
+    failed: Vec<Failed>,
+}
+
+/// A part that could not be set up or removed; the others are all the same.
+struct Failed {
+    product: &'static str,
+    /// Its word on the command line.
+    word: &'static str,
+    error: CliError,
 }
 
 pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
@@ -44,25 +54,24 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
     };
     let mut summary = SetupSummary::default();
     let mut done = Vec::new();
-    for host in hosts {
-        let adapter = adapter(host);
-        for config_dir in (adapter.config_dirs)() {
-            let plan = if arguments.uninstall {
-                install::plan_uninstall(&paths.home, host, &config_dir, &done)?
-            } else {
-                plan_install(adapter, &paths, &config_dir, arguments)?
-            };
-            summary.add(plan, host.capabilities().product, arguments)?;
-            if !arguments.uninstall {
-                summary.notes.extend((adapter.install_note)(&config_dir, arguments.dry_run));
-            }
-        }
-        done.push(host);
+    let _lock = if arguments.dry_run { None } else { Some(SetupLock::take(&paths.home)?) };
+    if !arguments.dry_run {
+        install::remove_strays(&paths.home);
+        remove_stray_backups(&paths.store);
     }
-    match (arguments.uninstall, what) {
-        (true, None | Some(SERVICE)) => service::uninstall(&paths, arguments, &mut summary)?,
-        (false, Some(SERVICE)) => service::install(&paths, arguments, &mut summary)?,
-        _ => {}
+    for host in hosts {
+        match of_host(host, &paths, &done, arguments, &mut summary) {
+            Ok(()) => done.push(host),
+            Err(error) => summary.fail(host.capabilities().product, host.name(), error),
+        }
+    }
+    let service = match (arguments.uninstall, what) {
+        (true, None | Some(SERVICE)) => service::uninstall(&paths, arguments, &mut summary),
+        (false, Some(SERVICE)) => service::install(&paths, arguments, &mut summary),
+        _ => Ok(()),
+    };
+    if let Err(error) = service {
+        summary.fail(service::SHOWN_AS, SERVICE, error);
     }
     if arguments.uninstall && what.is_none() {
         exclude::uninstall(&paths, arguments, &mut summary);
@@ -71,7 +80,32 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
         let import = format!("steadfast db import {}", shell_word(&other.to_string_lossy()));
         summary.notes.push(format!("the claude-goal plugin has goals of its own; import them with\n  {import}"));
     }
+    if let Some(error) = summary.half_done(arguments) {
+        return Err(error);
+    }
     Ok(summary.report(&done, arguments))
+}
+
+fn of_host(
+    host: Host,
+    paths: &Paths,
+    done: &[Host],
+    arguments: &SetupArgs,
+    summary: &mut SetupSummary,
+) -> Result<(), CliError> {
+    let adapter = adapter(host);
+    for config_dir in (adapter.config_dirs)() {
+        let plan = if arguments.uninstall {
+            install::plan_uninstall(&paths.home, host, &config_dir, done)?
+        } else {
+            plan_install(adapter, paths, &config_dir, arguments)?
+        };
+        summary.add(plan, host.capabilities().product, arguments)?;
+        if !arguments.uninstall {
+            summary.notes.extend((adapter.install_note)(&config_dir, arguments.dry_run));
+        }
+    }
+    Ok(())
 }
 
 impl SetupSummary {
@@ -91,6 +125,38 @@ impl SetupSummary {
             self.files.extend(report.written.into_iter().chain(report.removed));
         }
         Ok(())
+    }
+
+    fn fail(&mut self, product: &'static str, word: &'static str, error: CliError) {
+        self.failed.push(Failed { product, word, error });
+    }
+
+    /// The error of a command that did only a part, with what was done, what was not, and what to type.
+    fn half_done(&mut self, arguments: &SetupArgs) -> Option<CliError> {
+        if self.failed.is_empty() {
+            return None;
+        }
+        for note in &self.notes {
+            output::note(&format!("note: {note}"));
+        }
+        let flag = if arguments.uninstall { " --uninstall" } else { "" };
+        let verb = if arguments.uninstall { "removed steadfast from" } else { "set up" };
+        let without = if arguments.uninstall { "but not from" } else { "but not" };
+        self.products.dedup();
+        let done = format!("{verb} {} ({} files), {without} ", self.products.join(" and "), self.files.len());
+        let is_half = !self.files.is_empty();
+        let failures: Vec<String> =
+            self.failed.iter().map(|failed| format!("{}: {}", failed.product, failed.error.message)).collect();
+        let words: Vec<String> =
+            self.failed.iter().map(|failed| format!("`steadfast setup {}{flag}`", failed.word)).collect();
+        let first = self.failed.swap_remove(0).error;
+        let hint = first.hint.replace("then run the command again", "then continue");
+        Some(if is_half {
+            let message = format!("{done}{}", failures.join("; "));
+            CliError::new(first.code, message, format!("{hint}; the rest: {}", words.join(", ")))
+        } else {
+            CliError { hint: format!("nothing was changed; {}", first.hint), ..first }
+        })
     }
 
     fn report(mut self, hosts: &[Host], arguments: &SetupArgs) -> CommandOutput {

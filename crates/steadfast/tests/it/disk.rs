@@ -3,6 +3,7 @@
 
 mod config_keys;
 mod full_disk;
+mod half_setup;
 mod permissions;
 mod process_limits;
 mod saved_changes;

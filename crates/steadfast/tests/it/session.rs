@@ -134,6 +134,7 @@ fn a_session_is_named_by_an_id_prefix_and_never_guessed() {
     env.session(&["show", "abc"]).fails_with(2, "2 sessions begin with `abc`: abc-1, abc-2");
     env.session(&["show", "nothing"]).fails_with(2, "unknown session `nothing`");
     env.session(&["show", "../x"]).fails_with(2, "unknown session `../x`");
+    env.session_in("team/a\\b", &env.project());
     env.add_event("team/a\\b", Category::Prompt, "x");
     assert_eq!(ids(&env.session_json(&["list", "--all", "--limit", "1"])), ["team/a\\b"]);
     for beginning in ["team/a\\b", "team/"] {

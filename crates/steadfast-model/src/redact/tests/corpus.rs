@@ -17,7 +17,7 @@ const INVISIBLE: [char; 9] =
 struct Made(u64);
 
 impl Made {
-    fn next(&mut self) -> usize {
+    fn draw(&mut self) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap()
     }
@@ -45,7 +45,7 @@ impl Made {
         }
         .chars()
         .collect();
-        (0..count).map(|_| characters[self.next() % characters.len()]).collect()
+        (0..count).map(|_| characters[self.draw() % characters.len()]).collect()
     }
 
     /// A line with its generators replaced.
@@ -97,13 +97,14 @@ fn broken_up(secret: &str, made: &mut Made) -> String {
     for (at, letter) in secret.chars().enumerate() {
         text.push(letter);
         if at % 5 == 2 {
-            text.push(INVISIBLE[made.next() % INVISIBLE.len()]);
+            text.push(INVISIBLE[made.draw() % INVISIBLE.len()]);
         }
     }
     text
 }
 
 /// The share of lines that fail, in hundredths of a percent, after printing them.
+#[expect(clippy::print_stdout, reason = "the measurement is the point of the test")]
 fn measure(group: &str, file: &str, fails: impl Fn(&str, &mut Made) -> Option<String>) -> usize {
     let (mut failed, mut tried) = (0, 0);
     for line in lines(file) {

@@ -1,6 +1,8 @@
 //! Home, its permissions and its configuration.
 
 use steadfast_hosts::doctor::{DoctorCheck, fail, ok, warn};
+use steadfast_hosts::install;
+use steadfast_store::remove_stray_backups;
 use steadfast_system::config::ConfigError;
 use steadfast_system::disk::DiskFault;
 use steadfast_system::paths::Paths;
@@ -49,4 +51,12 @@ pub(super) fn config(paths: &Paths, broken: Option<&ConfigError>) -> DoctorCheck
         return ok("config", file.display().to_string());
     }
     fail("config", unknown.join("; "), "correct or remove the key; a newer steadfast may know it")
+}
+
+/// Removes what killed processes left unfinished; `None` if there was nothing.
+pub(super) fn strays(paths: &Paths) -> Option<DoctorCheck> {
+    let mut removed = install::remove_strays(&paths.home);
+    removed.extend(remove_stray_backups(&paths.store));
+    let shown: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
+    (!shown.is_empty()).then(|| ok("unfinished_files", format!("removed: {}", shown.join(", "))))
 }

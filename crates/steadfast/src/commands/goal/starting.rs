@@ -25,7 +25,9 @@ use crate::error::{CliError, code};
 use crate::programs;
 
 pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments: StartArgs) -> GoalResult {
-    let objective = goal::objective(&text_of(&arguments.objective))?;
+    let typed = text_of(&arguments.objective);
+    let objective = goal::objective(&typed)?;
+    let note = secret_note(&typed, &objective);
     let budget = arguments.limits.budget(&objective, context.now)?;
     check_commands(&arguments.verify)?;
     let hint = "ask the user to type /goal-start \"OBJECTIVE\" --verify CMD";
@@ -47,11 +49,15 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     let judge = judge || context.paths.config.goal.completion == Completion::Evaluator;
     let new = NewGoal { objective, budget, verify: arguments.verify, items, judge, sign_off };
     if arguments.queue {
-        return queue::enqueue(context, &mut store, &place, new);
+        let mut queued = queue::enqueue(context, &mut store, &place, new)?;
+        queued.output.text.push_str(note);
+        return Ok(queued);
     }
     let environment = StartEnvironment::of(env_vars::all());
     let goal = action::start_in(&mut store, &place, new, Some(&environment), context.origin, context.now)?;
-    started(context, &store, goal)
+    let mut started = started(context, &store, goal)?;
+    started.output.text.push_str(note);
+    Ok(started)
 }
 
 /// The answer about a goal that has started.
@@ -66,6 +72,14 @@ pub(super) fn started(context: &CommandContext<'_>, store: &Store, goal: Goal) -
             Ok(GoalOutput::unseen(goal, &message, &error))
         }
     }
+}
+
+/// Said once, where the user can still choose another way to hand it over.
+pub(super) fn secret_note(typed: &str, kept: &str) -> &'static str {
+    if typed.trim() == kept {
+        return "";
+    }
+    "\nnote: a secret was removed from the objective; put it into an environment variable and name that"
 }
 
 pub(super) fn started_text(goal: &Goal, view: &GoalView) -> String {

@@ -15,7 +15,7 @@ use crate::plugin;
 
 const SYSTEM: ServiceSystem = ServiceSystem::HERE;
 const LIMIT: Duration = Duration::from_secs(20);
-const SHOWN_AS: &str = "the service";
+pub(super) const SHOWN_AS: &str = "the service";
 
 pub(super) fn install(paths: &Paths, arguments: &SetupArgs, summary: &mut SetupSummary) -> Result<(), CliError> {
     let user_home = user_home()?;

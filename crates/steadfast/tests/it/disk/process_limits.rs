@@ -18,7 +18,7 @@ fn script(env: &Env, script: &str, arguments: &[&str]) -> Output {
 }
 
 fn is_vague(output: &Output) -> bool {
-    ["disk I/O error", "unable to open database file", "os error"].iter().any(|text| output.stderr.contains(text))
+    ["disk I/O error", "unable to open database file"].iter().any(|text| output.stderr.contains(text))
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn too_many_open_files_are_named() {
         let output = script(&env, &format!("ulimit -n {files}; exec \"$1\" goal pause --session s1"), &[]);
         assert!(!is_vague(&output), "{files}: {output:?}");
         if output.code != 0 {
-            let is_named = output.stderr.contains("too many open files");
+            let is_named = output.stderr.to_lowercase().contains("too many open files");
             assert!(output.code == 4 && is_named || output.code == 3, "{files}: {output:?}");
             named += usize::from(is_named);
         }

@@ -1,0 +1,171 @@
+//! A key that is given to every input of the product is in no row, log or public file, and public files are their
+//! owner's only. Raw output stays in the private folders of runs.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::attempts::eventually;
+use crate::env::{Env, finish};
+use crate::runs::World;
+
+/// Made up, in two parts so that no scanner takes it for a real one.
+const KEY: &str = concat!("ghp_", "0123456789abcdefghijABCDEFGHIJ012345");
+
+fn with_key(before: &str) -> String {
+    format!("{before} {KEY}")
+}
+
+fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().unwrap().is_dir() {
+            files_below(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// The files of the home, except the private folders of runs, and the public files of the project.
+fn kept_files(env: &Env) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    files_below(&env.home(), &mut files);
+    files.retain(|path| !path.starts_with(env.home().join("runs")));
+    if !env.store().starts_with(env.home()) {
+        files_below(env.store().parent().unwrap(), &mut files);
+    }
+    files_below(&env.project().join(".claude"), &mut files);
+    files
+}
+
+fn assert_clean(env: &Env) {
+    // What was overwritten may still be in the write-ahead log.
+    let files = kept_files(env);
+    assert!(files.iter().any(|path| path.file_name() == env.store().file_name()), "{files:?}");
+    for path in files {
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        let found = bytes.windows(KEY.len()).position(|window| window == KEY.as_bytes());
+        let around = found.map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(200)..at]).into_owned());
+        assert_eq!(around, None, "the key is in {}", path.display());
+    }
+}
+
+#[test]
+fn goals_keep_no_secret() {
+    let env = Env::new();
+    std::fs::write(env.project().join("key.txt"), with_key("the key is")).unwrap();
+    let item = with_key("it works with");
+    let started = env.goal(&["start", &with_key("Ship it with"), "--verify", "cat key.txt; false", "--item", &item]);
+    assert!(started.succeeds().stdout.contains("a secret was removed from the objective"), "{started:?}");
+    assert!(!started.stdout.contains(KEY), "{started:?}");
+    assert_eq!(env.status()["objective"], "Ship it with [redacted]");
+    env.goal(&["start", "--queue", &with_key("Then use")]).succeeds();
+    let edited = env.goal(&["edit", &with_key("Deploy it with")]);
+    assert!(edited.succeeds().stdout.contains("a secret was removed"), "{edited:?}");
+    let verified = env.goal(&["verify"]);
+    assert!(verified.code == 6 && !verified.stdout.contains(KEY) && !verified.stderr.contains(KEY), "{verified:?}");
+    env.goal(&["block", "--reason", &with_key("no access with")]).succeeds();
+    for arguments in [&["status"][..], &["history", "--events"], &["report"], &["status", "--json"]] {
+        let shown = env.goal(arguments);
+        assert!(!shown.succeeds().stdout.contains(KEY), "{arguments:?}: {shown:?}");
+    }
+    assert_clean(&env);
+}
+
+#[test]
+fn a_verification_command_runs_as_typed_and_is_shown_without_its_secret() {
+    let env = Env::new();
+    let command = format!("test {KEY} = $(cat key.txt)");
+    std::fs::write(env.project().join("key.txt"), KEY).unwrap();
+    env.goal(&["start", "Ship", "--verify", &command]).succeeds();
+    let verified = env.goal(&["verify"]);
+    assert!(!verified.succeeds().stdout.contains(KEY), "{verified:?}");
+    for arguments in [&["status"][..], &["history", "--events"], &["report"], &["status", "--json"]] {
+        let shown = env.goal(arguments);
+        assert!(!shown.succeeds().stdout.contains(KEY), "{arguments:?}: {shown:?}");
+    }
+    let report = env.goal(&["report", "--json"]).json();
+    assert_eq!(report["checks"][0]["result"]["passed"], true, "{report}");
+    let others = "SELECT count(*) FROM goal_events WHERE payload_json LIKE '%ghp_%'
+                  UNION ALL SELECT count(*) FROM verifications WHERE command LIKE '%ghp_%'";
+    assert_eq!(env.sql(others), [["0"], ["0"]]);
+}
+
+#[test]
+fn hooks_keep_no_secret() {
+    let env = Env::new();
+    env.start(&["Ship"]);
+    env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    for prompt in ["use", "goal: deploy with", "rule: always use"] {
+        env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": with_key(prompt)}));
+    }
+    let hidden: String = KEY.chars().flat_map(|letter| [letter, '\u{200b}']).collect();
+    env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": format!("use {hidden}")}));
+    env.hook(
+        "s1",
+        &json!({"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_use_id": "t",
+            "tool_input": {"command": format!("curl -H 'X: {KEY}' h")}, "error": with_key("Exit code 3\n")}),
+    );
+    env.hook("s1", &json!({"hook_event_name": "StopFailure", "error": with_key("overloaded"), "error_type": "x"}));
+    env.stop("s1", &with_key("I used"), false);
+    env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "exit"}));
+    assert_clean(&env);
+    let kept = env.sql("SELECT text FROM session_events");
+    assert!(kept.iter().flatten().all(|text| !text.contains('\u{200b}') && !text.contains("ghp")), "{kept:?}");
+}
+
+#[test]
+fn runs_publish_no_secret_and_only_for_their_owner() {
+    for umask in ["000", "022"] {
+        let world = World::new();
+        world.loop_type("once", "completion: fixed-n\nruns: 1");
+        world.write(
+            &world.env.home().join("pipelines/ship.yaml"),
+            "name: ship\nstages:\n  - {name: build, prompt: B}\n  - {name: tell, prompt: T, runs: 2}\n",
+        );
+        // A file that an older version left for everyone.
+        world.write(&world.claude("loop-sessions.json"), "{\"sessions\": {}}\n");
+        let failing = world.agent(&format!("cat > /dev/null; echo '{KEY}' >&2; exit 1"));
+        let talking = world.agent(&format!("cat > /dev/null; echo 'done with {KEY}'"));
+        let calls: [&[&str]; 3] = [
+            &["loop", "run", "once", "bad", "--agent", &failing],
+            &["loop", "run", "once", "good", "--agent", &talking],
+            &["pipeline", "run", "ship", "ship", "--agent", &talking],
+        ];
+        for arguments in calls {
+            let plain = world.env.command(arguments);
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(plain.get_program());
+            command.args(plain.get_args()).current_dir(plain.get_current_dir().unwrap());
+            plain.get_envs().for_each(|(name, value)| {
+                command.env(name, value.unwrap_or_default());
+            });
+            let ran = finish(&mut command, b"");
+            assert!(!ran.stdout.contains(KEY) && !ran.stderr.contains(KEY), "{ran:?}");
+        }
+        assert_clean(&world.env);
+        let mut public = Vec::new();
+        files_below(&world.env.project().join(".claude"), &mut public);
+        assert!(public.iter().any(|path| path.ends_with("output.md")), "{public:?}");
+        for path in public {
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{} with umask {umask}", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_is_said_to_a_run_is_kept_without_its_secret() {
+    let world = World::new();
+    world.loop_type("two", "completion: fixed-n\nruns: 2");
+    let script = "cat > /dev/null; echo x >> tries; while [ ! -e go ]; do sleep 0.02; done; echo done";
+    world.loop_run(&["two"], script, &["-d"]).succeeds();
+    eventually(|| world.lines("tries").pop());
+    world.run(&["loop", "say", "two", &with_key("use")]).succeeds();
+    std::fs::write(world.in_project("go"), "").unwrap();
+    world.ends("loop", "two");
+    assert_clean(&world.env);
+}
