@@ -18,6 +18,9 @@ MODES = {
 # What `--short` looks at: one operation of each kind.
 SHORT = ("goal start, new store", "goal extend", "Claude Stop", "Codex Stop", "MCP update_goal complete, verified",
          "migration from version 5", "setup claude", "uninstall codex", "loop", "pipeline", "usage, cold", "session purge")
+# Problems that cost the user nothing that was done: files left behind, words, exit codes.
+HARMLESS = ("files left behind", "not a documented exit code", "an error without a hint", "it speaks of its inside",
+            "it does not end")
 POWER_SKIPS = ("MCP update_goal complete, verified", "usage, cold", "usage, warm", "watch --once",
                "loop, with its supervisors and agents")
 
@@ -61,13 +64,15 @@ class Report:
         self.rows, self.problems, self.notes = [], [], []
 
     def add(self, method, name, result):
+        trials = lambda wanted: {(found.get("call"), found["at"], found.get("image")) for found in result.problems
+                                 if found["problem"].startswith(HARMLESS) in wanted}
         row = {"method": method, "operation": name, "trials": result.trials, "hits": result.hits,
-               "losses": len({(found.get("call"), found["at"], found.get("image")) for found in result.problems}),
+               "losses": len(trials((False,))), "other_problems": len(trials((True,)) - trials((False,))),
                "seconds": round(result.seconds, 1)}
         with self.lock:
             self.rows.append(row)
             self.problems += result.problems
-            say(f"{method:7} {name:45} {row['trials']:5} trials {row['hits']:5} hit {row['losses']:3} problems "
+            say(f"{method:7} {name:45} {row['trials']:5} trials {row['hits']:5} hit {row['losses']:3} lost {row['other_problems']:3} other "
                 f"{row['seconds']:7} s")
 
     def value(self, binary):

@@ -5,9 +5,10 @@ import json, re
 CODES = (0, 1, 2, 3, 4, 5, 6, 130)
 CRASH_WORDS = ("panicked", "RUST_BACKTRACE", "stack backtrace", "unwrap()")
 IDENTITY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}")
-# SQLite's files beside a store come and go with its connections; logs and locks stay; git's objects are git's; an attempt
-# that never began is marked.
-COMES_AND_GOES = re.compile(r"(-wal|-shm|\.log(\.\d+)?|/lock|\.lock|/abandoned)$|/\.git/objects/")
+# SQLite's files beside a store come and go with its connections; logs and locks stay; git's objects are git's; a worktree
+# with work that git cannot commit stays; an attempt that never began is marked; an unfinished file of a run goes with it.
+COMES_AND_GOES = re.compile(r"(-wal|-shm|\.log(\.\d+)?|/lock|\.lock|/abandoned)$|/\.git/(objects|worktrees)/|^home/runs/.*\.tmp$"
+                            r"|^home/worktrees/")
 
 
 def is_unfinished(path):
@@ -85,7 +86,7 @@ class Operation:
             yield f"a hook fails: {output}"
         elif output.code not in CODES:
             yield f"not a documented exit code: {output}"
-        elif "error: " in output.stderr and "hint: " not in output.stderr:
+        elif output.stderr.startswith("error: ") and "hint: " not in output.stderr:
             yield f"an error without a hint: {output}"
 
 

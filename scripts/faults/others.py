@@ -8,12 +8,20 @@ from world import REPOSITORY
 METHODS = {
     "contention": ("scripts/faults/contention.py", {"short": ["--seconds", "8", "--processes", "8"],
                                                     "sample": ["--seconds", "60"], "full": []}),
-    "corruption": ("scripts/faults/corruption.py", {"short": ["--short"], "sample": [], "full": []}),
+    "corruption": ("scripts/faults/corruption.py", {"short": ["--trials", "6"], "sample": ["--trials", "100"], "full": ["--trials", "1000"]}),
     "soak": ("scripts/faults/soak.py", {"short": ["--calls", "300"], "sample": ["--calls", "5000"], "full": []}),
     # The targets have a short run of their own, as tests.
     "fuzz": ("scripts/fuzz", {"sample": ["--seconds", "10"], "full": ["--seconds", "120"]}),
 }
 PATIENCE = 4 * 3600
+
+
+def read(text):
+    """The JSON objects that a program printed: one over several lines, or one in each line."""
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
 
 
 def run(method, binary, mode, seed, report, say):
@@ -29,12 +37,12 @@ def run(method, binary, mode, seed, report, say):
     of_binary = ["--binary", str(binary)] if path.suffix == ".py" else []
     done = subprocess.run([sys.executable, str(path), *of_binary, *words[mode]], cwd=REPOSITORY, capture_output=True,
                           text=True, timeout=PATIENCE)
-    facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    facts = read(done.stdout)
     total = lambda *names: sum(next((fact[name] for name in names if isinstance(fact.get(name), (int, float))), 0)
                                for fact in facts)
     result = Result()
     result.trials = total("trials", "calls", "executions", "runs")
-    result.hits = total("faults", "hits", "kills", "killed")
+    result.hits = total("kills", "hits", "damaged", "trials")
     result.seconds = total("seconds")
     if done.returncode != 0:
         result.problems.append({"method": method, "operation": method, "at": 0,

@@ -12,6 +12,10 @@ def number(value):
     return f"{value:,}" if value else "–"
 
 
+def total(rows, name):
+    return sum(row[name] for row in rows if row)
+
+
 def table(value):
     """One line for each operation, a column for each method, and the sums."""
     methods = ("errors", "kills", "power")
@@ -21,24 +25,27 @@ def table(value):
     lines = [f"Commit `{value['commit']}`, {value['version']}, {value['date']}, {value['machine']}, mode "
              f"`{value['mode']}`, seed `{value['seed']}`.", ""]
     if names:
-        lines += ["| operation | errors | kills | power cuts | losses |", "| --- | ---: | ---: | ---: | ---: |"]
+        lines += ["| operation | errors | kills | power cuts | losses | other problems |",
+                  "| --- | ---: | ---: | ---: | ---: | ---: |"]
         for name in sorted(names):
             rows = [by.get((name, method)) for method in methods]
             hits = [number(row["hits"]) if row else "–" for row in rows]
-            lines.append(f"| {name} | {' | '.join(hits)} | {sum(row['losses'] for row in rows if row)} |")
+            lines.append(f"| {name} | {' | '.join(hits)} | {total(rows, 'losses')} | "
+                         f"{total(rows, 'other_problems')} |")
         sums = [sum(row["hits"] for row in swept if row["method"] == method) for method in methods]
         lines.append(f"| **sum** | {' | '.join(f'**{number(one)}**' for one in sums)} | "
-                     f"**{sum(row['losses'] for row in swept)}** |")
+                     f"**{total(swept, 'losses')}** | **{total(swept, 'other_problems')}** |")
         trials = sum(row["trials"] for row in swept)
-        lines += ["", f"{trials:,} trials in all; the columns count those whose fault was met. A loss is any trial after "
-                  "which something was wrong."]
+        lines += ["", f"{trials:,} trials in all; the columns count those whose fault was met. A loss is a trial after "
+                  "which something was lost, counted twice, half written or not recovered; other problems are files left "
+                  "behind, words, and exit codes."]
     rest = [row for row in value["rows"] if row["method"] not in methods]
     if rest:
         lines += ["", "| method | trials | faults | losses | measured |", "| --- | ---: | ---: | ---: | --- |"]
         for row in rest:
             lines.append(f"| {row['method']} | {number(row['trials'])} | {number(row['hits'])} | {row['losses']} | "
                          f"{measured(row.get('measured', {}))} |")
-    lines += [f"- {note}" for note in [""] * bool(value["notes"]) + value["notes"] if note]
+    lines += [f"\n{note}." for note in dict.fromkeys(value["notes"])]
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ import os, pathlib, random, re, shutil, sqlite3, time
 
 from goal_operations import active_goal
 from operation import Operation, expect, goal_of, left_behind, shapes
-from sweep import Result
+from sweep import LEAST, Result
 from world import CONFIG
 
 CALLS = ("write,pwrite64,ftruncate,fallocate,fsync,fdatasync,openat,rename,renameat,renameat2,link,linkat,unlink,unlinkat,"
@@ -24,11 +24,12 @@ def strings(arguments):
     return [text_of(found) for found in re.findall(r'"((?:\\x[0-9a-f]{2})*)"', arguments)]
 
 
-def paths(arguments, root):
-    """The named files of a call below the root, absolute."""
-    directory = re.match(r"\w+<([^>]*)>", arguments)
-    base = text_of_path(directory.group(1)) if directory else str(root)
-    return [os.path.normpath(os.path.join(base, name)) for name in strings(arguments)]
+def paths(arguments, working_directory):
+    """The named files of a call, absolute. Calls without a directory of their own begin at the process's."""
+    directories = [text_of_path(found) for found in re.findall(r"(?:AT_FDCWD|\d+)<([^>]*)>, \"", arguments)]
+    names = strings(arguments)
+    directories = directories if len(directories) == len(names) else [working_directory] * len(names)
+    return [os.path.normpath(os.path.join(directory, name)) for directory, name in zip(directories, names)]
 
 
 def text_of_path(path):
@@ -36,57 +37,70 @@ def text_of_path(path):
     return text_of(path) if path.startswith("\\x") else path
 
 
-def parse(text, root):
+def size_before(path, root, saved):
+    try:
+        return os.path.getsize(saved / os.path.relpath(path, root))
+    except OSError:
+        return 0
+
+
+def parse(text, root, saved):
     """The changes below the root, in their order; nothing for every other line, so that positions stay."""
-    changes = []
+    # Where the next `write` of each file goes, because not every write before it reaches an image.
+    changes, directories, ends = [], {}, {}
     for line in text.splitlines():
         found = LINE.match(line)
         change = None
+        # Where a process is: named by every call that begins there.
+        process, here = line.split(" ", 1)[0], re.search(r"AT_FDCWD<([^>]*)>", line)
+        if here:
+            directories[process] = text_of_path(here.group(1))
+        working_directory = directories.get(process, str(root / "project"))
         if found and int(found.group(3)) >= 0:
             call, arguments, result = found.group(1), found.group(2), int(found.group(3))
             on = re.match(r"\d+<([^>]*)>", arguments)
             path = text_of_path(on.group(1)) if on else ""
             if call in ("write", "pwrite64") and path:
                 data = bytes.fromhex(re.search(r'"((?:\\x[0-9a-f]{2})*)"', arguments).group(1).replace("\\x", ""))
-                offset = int(arguments.rsplit(", ", 1)[1]) if call == "pwrite64" else None
+                offset = ends.get(path, size_before(path, root, saved))
+                if call == "pwrite64":
+                    offset = int(arguments.rsplit(", ", 1)[1])
+                else:
+                    ends[path] = offset + result
                 change = ("write", path, offset, data[:result])
             elif call == "ftruncate":
                 change = ("truncate", path, int(arguments.rsplit(", ", 1)[1]))
             elif call in ("fsync", "fdatasync"):
                 change = ("sync", path)
             elif call == "openat" and ("O_CREAT" in arguments or "O_TRUNC" in arguments):
-                change = ("create", text_of_path(found.group(5) or ""), "O_TRUNC" in arguments)
+                path = text_of_path(found.group(5) or "")
+                if "O_APPEND" not in arguments:
+                    ends[path] = 0
+                change = ("create", path, "O_TRUNC" in arguments)
             elif call.startswith("rename") or call.startswith("link"):
-                source, target = strings(arguments)
-                change = ("rename" if call.startswith("rename") else "link", os.path.normpath(os.path.join(root, source)),
-                          os.path.normpath(os.path.join(root, target)))
+                source, target = paths(arguments, working_directory)
+                ends.pop(target, None)
+                change = ("rename" if call.startswith("rename") else "link", source, target)
             elif call.startswith("unlink") or call == "rmdir":
                 change = ("rmdir" if call == "rmdir" or "AT_REMOVEDIR" in arguments else "unlink",
-                          paths(arguments, root)[0])
+                          paths(arguments, working_directory)[0])
             elif call.startswith("mkdir"):
-                change = ("mkdir", paths(arguments, root)[0])
+                change = ("mkdir", paths(arguments, working_directory)[0])
         is_inside = change and (change[1].startswith(f"{root}/") or change[0] == "sync")
         changes.append(change if is_inside else None)
     return changes
 
 
 class Image:
-    """Files as their contents, names as they are found after the cut."""
-
-    def __init__(self, root):
-        self.root, self.ends = root, {}
+    """The disk as it is found after the cut."""
 
     def apply(self, change, part=None):
         kind, path = change[0], pathlib.Path(change[1])
         try:
             if kind == "write":
                 data = change[3] if part is None else change[3][:part]
-                at = change[2]
-                if at is None:
-                    at = self.ends.get(str(path), path.stat().st_size if path.exists() else 0)
-                    self.ends[str(path)] = at + len(change[3])
                 with open(path, "r+b") as file:
-                    file.seek(at)
+                    file.seek(change[2])
                     file.write(data)
             elif kind == "truncate":
                 os.truncate(path, change[2])
@@ -95,7 +109,6 @@ class Image:
                     path.touch(0o600)
                 elif change[2]:
                     os.truncate(path, 0)
-                    self.ends[str(path)] = 0
             elif kind == "rename":
                 os.rename(path, change[2])
             elif kind == "link":
@@ -211,16 +224,16 @@ def cut_power(world, one, images, seed, stop_at=None, say=lambda _: None):
     if not hasattr(one, "judge_cut"):
         list(one.judge(world, output, False, False))
     files = shapes(world)
-    changes = parse(log.read_text(errors="replace"), world.root)
+    changes = parse(log.read_text(errors="replace"), world.root, world.saved)
     chance = random.Random(f"{seed} power {one.name}")
     for number in range(images):
-        if stop_at is not None and time.time() > stop_at:
+        if result.trials >= LEAST and stop_at is not None and time.time() > stop_at:
             break
         cut = len(changes) if number % 4 == 0 else chance.randrange(len(changes) + 1)
         world.restore()
         for name, data in sessions.items():
             world.path(name).write_bytes(data)
-        build(Image(world.root), changes, cut, chance)
+        build(Image(), changes, cut, chance)
         result.trials += 1
         result.hits += any(change for change in changes[:cut])
         try:

@@ -1,5 +1,5 @@
 """Loops and pipelines: a run that was hit is resumed, completes, and its public files tell the same as the store."""
-import json, os, signal, subprocess, time
+import json, pathlib, signal, subprocess, time
 
 from operation import Operation, expect
 
@@ -121,9 +121,14 @@ class Worktrees(Run):
 
     def holds(self, world):
         yield from super().holds(world)
-        for number in (1, 2):
-            kept = world.git("show", f"steadfast/apart/1-{number}:mine")
-            yield from expect(f"the work of iteration {number}", kept, f"{number}\n")
+        for entry in self.status(world).get("history", []):
+            try:
+                kept = world.git("show", f"{entry['branch']}:mine")
+            except subprocess.CalledProcessError as error:
+                # What git cannot commit stays in its worktree, and the user is told where.
+                file = pathlib.Path(entry.get("worktree") or "/nowhere") / "mine"
+                kept = file.read_text() if file.exists() else f"{entry['branch']}: {error.stderr}"
+            yield from expect("the work of an iteration", kept, f"{entry['iteration']}\n")
 
 
 def kill_engine(world, words, is_ready):

@@ -34,6 +34,10 @@ MEMORY = ("mmap", "mremap")
 MOST = 5000
 
 
+# So many trials are made even if the time is over.
+LEAST = 2
+
+
 class Result:
     def __init__(self):
         self.trials = self.hits = 0
@@ -101,7 +105,7 @@ def sweep(world, one, method, every, seed, stop_at=None, say=lambda _: None, onl
     counts, loader, files = reference(world, one)
     chance = random.Random(f"{seed} {method} {one.name}")
     calls = sorted(set(ERRORS if method == "errors" else CHANGES) & set(counts))
-    is_over = lambda: stop_at is not None and time.time() > stop_at
+    is_over = lambda: result.trials >= LEAST and stop_at is not None and time.time() > stop_at
     if only:
         call, at, *error = only.split(":")
         trial(world, one, method, call, int(at), chance, files, result, say, *error)
