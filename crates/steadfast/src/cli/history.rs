@@ -11,7 +11,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long)]
     pub(crate) events: bool,
     /// Maximum number of goals; 0 lists all, with all their events in JSON
-    #[arg(long, value_name = "N", default_value_t = 25)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
     /// Output format
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
