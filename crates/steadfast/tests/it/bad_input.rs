@@ -160,7 +160,7 @@ fn an_unwritable_home_or_store_is_reported() {
     // Permissions do not stop root, so a directory takes the place of the journal.
     let output =
         finish(env.command(&["goal", "start", "x", "--session", "s9"]).env("STEADFAST_DB", env.path("project")), b"");
-    output.fails_with(4, "the store");
+    output.fails_with(4, "is a directory, not a file");
 }
 
 #[test]
