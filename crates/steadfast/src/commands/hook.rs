@@ -2,6 +2,7 @@
 //! background hook exits with 2, because that code wakes the client.
 
 mod answer;
+mod starting;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,18 +10,17 @@ use std::process::ExitCode;
 use steadfast_app::action::Place;
 use steadfast_app::caller::NotTheClient;
 use steadfast_app::hook;
-use steadfast_engine::old_runs;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
-use steadfast_model::hook::{HookEvent, HookInput, HookReply, StartSource, TypedCommand};
+use steadfast_model::hook::{HookEvent, HookInput, HookReply, TypedCommand};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
 use steadfast_store::{Origin, Store};
 use steadfast_system::paths::{PathError, Paths};
 use steadfast_system::process::{Caller, Need, ProcessId};
-use steadfast_system::{log, process, watch_lock};
+use steadfast_system::{log, process};
 
 use super::goal::{self, CommandContext};
 use super::{own_paths, settings, slash, stdin};
@@ -28,7 +28,7 @@ use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::waiting;
-use crate::{backups, output, watch};
+use crate::{output, watch};
 
 /// Far above any real event.
 const STDIN_MAX: usize = 16 * 1024 * 1024;
@@ -102,14 +102,10 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         // Dropped without waiting: the client waits for the hook.
         drop(outbox::start(&paths));
     }
-    if needs_supervisor(&input, reply.wake_at_ms) || keeps_appointments(&input, &paths) {
+    if needs_supervisor(&input, reply.wake_at_ms) {
         watch::ensure(&paths);
     }
-    if let HookEvent::SessionStart(StartSource::Startup | StartSource::Resume) = input.event {
-        // Dropped without waiting: the client waits for the hook.
-        drop(backups::ensure(&paths));
-    }
-    remove_old_run(&input, &paths);
+    starting::client_started(&input, &paths);
     ExitCode::SUCCESS
 }
 
@@ -122,18 +118,6 @@ fn without_home(host: Host, error: &PathError) -> ExitCode {
         print_reply(&input, &HookReply { message, ..HookReply::default() });
     }
     ExitCode::SUCCESS
-}
-
-/// A new session removes one old run, if there is one: its folder takes more than a transaction.
-fn remove_old_run(input: &HookInput, paths: &Paths) {
-    let is_start = input.event == HookEvent::SessionStart(StartSource::Startup);
-    if !is_start || !paths.home.join("runs").is_dir() {
-        return;
-    }
-    if let Ok(Some(mut store)) = Store::open_if_there(&paths.store) {
-        // What fails is tried again by the next session.
-        let _ = old_runs::step(&paths.home, &mut store, &paths.config.retention, clock::now());
-    }
 }
 
 /// Ends a turn that ignores what its hooks say.
@@ -191,17 +175,6 @@ fn needs_supervisor(input: &HookInput, wake_at: Option<Millis>) -> bool {
     const SOON: Millis = 5_000;
     let leaves = matches!(input.event, HookEvent::SessionEnd { .. });
     wake_at.is_some_and(|at| leaves || at > clock::now() + SOON || !(adapter(input.host).can_rewake)())
-}
-
-/// Whether a client starts, runs are to start later, and no process waits for that. A compaction must not pay for it.
-fn keeps_appointments(input: &HookInput, paths: &Paths) -> bool {
-    let starts = matches!(input.event, HookEvent::SessionStart(StartSource::Startup | StartSource::Resume));
-    if !starts || watch_lock::is_held(&paths.home) {
-        return false;
-    }
-    // Ignore errors here; the handler reports them.
-    let store = Store::open_if_there(&paths.store).ok().flatten();
-    store.is_some_and(|store| store.read().has_appointments().unwrap_or_default())
 }
 
 fn print_reply(input: &HookInput, reply: &HookReply) {

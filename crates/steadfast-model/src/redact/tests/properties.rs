@@ -81,8 +81,7 @@ fn hostile_repetitions_take_linear_time() {
         "AAAAAAAAAAAAAAAAAAAAA",
         "\u{200b}ghp_",
     ];
-    for (piece, length) in
-        long.iter().map(|piece| (piece, 300_000)).chain(others.iter().map(|piece| (piece, 200_000)))
+    for (piece, length) in long.iter().map(|piece| (piece, 300_000)).chain(others.iter().map(|piece| (piece, 200_000)))
     {
         let text = piece.repeat(length / piece.len());
         let clean = redact(&text);
