@@ -129,18 +129,18 @@ impl Store {
     pub fn back_up(
         &self,
         _lock: &BackupLock,
-        kind: BackupKind,
+        kind: &BackupKind,
         keep: usize,
         now: Millis,
     ) -> Result<Backup, StoreError> {
         let directory = backups_dir(&self.path);
-        let path = directory.join(names::of(&self.path, &kind, now));
+        let path = directory.join(names::of(&self.path, kind, now));
         match put_in_place(self.checked_copy(&directory, true)?, &path) {
             // A process that was killed before it changed the schema made the same copy within this second.
-            Err(StoreError::Io(error)) if error.kind() == ErrorKind::AlreadyExists && kind != BackupKind::Manual => {}
+            Err(StoreError::Io(error)) if error.kind() == ErrorKind::AlreadyExists && *kind != BackupKind::Manual => {}
             made => made?,
         }
-        let same_kind = backups(&self.path).into_iter().filter(|backup| backup.kind == kind);
+        let same_kind = backups(&self.path).into_iter().filter(|backup| backup.kind == *kind);
         for old in same_kind.filter(|backup| backup.path != path).skip(keep.saturating_sub(1)) {
             fs_err::remove_file(&old.path)?;
         }
@@ -179,7 +179,7 @@ impl Store {
             && !migrate::is_complete(&self.db)?
         {
             let kind = BackupKind::Before(migrate::full_version(&self.db)?);
-            self.back_up(lock, kind, KEPT_PER_VERSION, now)?;
+            self.back_up(lock, &kind, KEPT_PER_VERSION, now)?;
         }
         Ok(lock)
     }

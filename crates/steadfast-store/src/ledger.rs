@@ -161,22 +161,19 @@ impl Db<'_> {
     ) -> Result<(), StoreError> {
         let host: &str = source.host.into();
         let known = self.response(host, &response.id)?;
-        let goal_id = match &known {
-            Some(KnownResponse { response: old, goal_id, .. }) => {
-                if !response.supersedes(old) || (response.bill() == old.bill() && response.at_ms == old.at_ms) {
-                    return Ok(());
-                }
-                goal_id.clone()
+        let goal_id = if let Some(KnownResponse { response: old, goal_id, .. }) = &known {
+            if !response.supersedes(old) || (response.bill() == old.bill() && response.at_ms == old.at_ms) {
+                return Ok(());
             }
-            None => {
-                let goal_id = self.goal_at(source.session_id, response.at_ms)?;
-                // It was counted, and its row deleted: only live goals keep the rows of their old responses.
-                let is_live = || goal_id.as_deref().map_or(Ok(false), |id| self.is_live_goal(id));
-                if response.at_ms < pruned_before && !is_live()? {
-                    return Ok(());
-                }
-                goal_id
+            goal_id.clone()
+        } else {
+            let goal_id = self.goal_at(source.session_id, response.at_ms)?;
+            // It was counted, and its row deleted: only live goals keep the rows of their old responses.
+            let is_live = || goal_id.as_deref().map_or(Ok(false), |id| self.is_live_goal(id));
+            if response.at_ms < pruned_before && !is_live()? {
+                return Ok(());
             }
+            goal_id
         };
         if let Some(goal_id) = &goal_id {
             let charge = charges.entry(goal_id.clone()).or_default();

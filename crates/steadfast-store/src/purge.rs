@@ -187,7 +187,8 @@ impl Store {
             progress(PurgePart::FreePages, filled / 2, total);
         }
         let mut freed = 0;
-        while pace.step(|_| self.write(|db| db.free_filled_pages()))? > 0 {
+        let free = |db: Db<'_>| db.free_filled_pages();
+        while pace.step(|_| self.write(free))? > 0 {
             freed += 1;
             progress(PurgePart::FreePages, (total / 2 + freed).min(total), total);
         }

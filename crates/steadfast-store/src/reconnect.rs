@@ -33,7 +33,7 @@ mod tests {
         assert!(store.added_message.get(), "its message still has to be delivered");
         assert_eq!(store.db.path().map(std::path::Path::new), Some(path.as_path()));
         store.write(|db| db.execute("DELETE FROM goals", [])).unwrap();
-        std::fs::remove_file(&path).unwrap();
+        fs_err::remove_file(&path).unwrap();
         store.reconnect().unwrap_err();
     }
 }

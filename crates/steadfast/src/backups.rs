@@ -46,7 +46,7 @@ fn try_make(paths: &Paths) -> Result<(), StoreError> {
     let now = clock::now();
     if backup_is_due(&paths.store, now) {
         let keep = usize::try_from(paths.config.retention.backups).unwrap_or(usize::MAX);
-        Store::open_existing(&paths.store)?.back_up(&lock, BackupKind::Weekly, keep, now)?;
+        Store::open_existing(&paths.store)?.back_up(&lock, &BackupKind::Weekly, keep, now)?;
     }
     Ok(())
 }

@@ -48,5 +48,5 @@ pub(super) fn is_news(call: &Call<'_>) -> bool {
 
 /// After a recovery, the next damage is news again.
 pub fn forget_told_of_damage(paths: &Paths) {
-    let _ = std::fs::remove_file(told_file(paths));
+    let _ = fs_err::remove_file(told_file(paths));
 }

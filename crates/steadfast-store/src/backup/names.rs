@@ -54,7 +54,7 @@ pub(super) fn read(store: &Path, path: &Path) -> Option<Backup> {
     let (date, time) = at.split_once('T')?;
     let (hour, minute, second) = (time.get(..2)?, time.get(2..4)?, time.get(4..)?);
     let made_at_ms = clock::parse_rfc3339(&format!("{date}T{hour}:{minute}:{second}"))?;
-    let bytes = fs_err::metadata(path).ok().filter(|file| file.is_file())?.len();
+    let bytes = fs_err::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     Some(Backup { path: path.to_owned(), kind, made_at_ms, bytes })
 }
 

@@ -23,9 +23,9 @@ fn weekly_backups_rotate_and_others_stay() {
     let goal = world.add_goal(Budget::default(), START);
     let store = world.store.path().to_owned();
     let held = lock(&store);
-    world.store.back_up(&held, BackupKind::Manual, usize::MAX, START - 9 * DAY).unwrap();
+    world.store.back_up(&held, &BackupKind::Manual, usize::MAX, START - 9 * DAY).unwrap();
     for week in 0..4 {
-        world.store.back_up(&held, BackupKind::Weekly, 2, START + week * EVERY).unwrap();
+        world.store.back_up(&held, &BackupKind::Weekly, 2, START + week * EVERY).unwrap();
     }
     let expected = [
         "goals.db.2026-11-06T120000Z.manual.bak",
@@ -51,13 +51,14 @@ fn a_backup_is_due_when_the_store_changed_and_the_last_one_is_a_week_old() {
     assert!(backup_is_due(&store, now));
     assert!(!backup_is_due(&store.with_extension("none"), now));
     let held = lock(&store);
-    let make = |at| world.store.back_up(&held, BackupKind::Weekly, 1, at).unwrap();
+    let make = |at| world.store.back_up(&held, &BackupKind::Weekly, 1, at).unwrap();
     for (at, is_due) in [(-8 * DAY, true), (-6 * DAY, false), (0, false), (2 * DAY, false)] {
         make(now + at);
         assert_eq!(backup_is_due(&store, now), is_due, "{at}");
     }
     make(now - 8 * DAY);
-    let before = std::time::SystemTime::now() - Duration::from_hours(9 * 24);
+    let age = u64::try_from(now - 9 * DAY).unwrap();
+    let before = std::time::UNIX_EPOCH + Duration::from_millis(age);
     for name in ["goals.db", "goals.db-wal"] {
         let file = std::fs::File::options().append(true).open(store.with_file_name(name)).unwrap();
         file.set_modified(before).unwrap();
@@ -75,7 +76,7 @@ fn a_damaged_store_gives_no_backup() {
     db.execute_batch("PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'idx_goals_status'").unwrap();
     db.execute_batch("UPDATE goals SET session_id = session_id || 'x'").unwrap();
     drop(db);
-    let refused = Store::open_existing(&store).unwrap().back_up(&lock(&store), BackupKind::Weekly, 1, START);
+    let refused = Store::open_existing(&store).unwrap().back_up(&lock(&store), &BackupKind::Weekly, 1, START);
     assert!(matches!(&refused, Err(StoreError::Corrupt { path, .. }) if *path == store), "{refused:?}");
     assert_eq!(names(&backups_dir(&store)), ["lock"], "nothing is left");
 }

@@ -3,6 +3,7 @@
 use steadfast_model::clock::steady::Seen;
 use steadfast_model::clock::{self as times, DAY, HOUR, MINUTE};
 use steadfast_model::goal::Goal;
+use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::host::Host;
 use tempfile::TempDir;
@@ -30,7 +31,7 @@ fn put(store: &Store, tick: &Tick) {
 }
 
 fn running_goal(store: &mut Store, since: Millis) -> Goal {
-    let goal = Goal::start(new_goal(Default::default()), SESSION, Host::Claude, None, since);
+    let goal = Goal::start(new_goal(Budget::default()), SESSION, Host::Claude, None, since);
     store.write(|db| db.start_goal(&goal, None, USER)).unwrap()
 }
 

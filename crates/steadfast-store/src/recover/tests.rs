@@ -18,7 +18,7 @@ fn store_with_backup() -> (World, PathBuf) {
     for number in 0..GOALS {
         if number == GOALS / 2 {
             let lock = BackupLock::take(&path, Duration::ZERO).unwrap().unwrap();
-            world.store.back_up(&lock, BackupKind::Weekly, 4, START).unwrap();
+            world.store.back_up(&lock, &BackupKind::Weekly, 4, START).unwrap();
         }
         add_goal(&mut world, number);
     }
@@ -190,7 +190,7 @@ fn without_a_backup_and_a_schema_nothing_is_changed() {
 fn a_damaged_backup_is_passed_over() {
     let (world, path) = store_with_backup();
     let lock = BackupLock::take(&path, Duration::ZERO).unwrap().unwrap();
-    let newer = world.store.back_up(&lock, BackupKind::Weekly, 4, START + DAY).unwrap().path;
+    let newer = world.store.back_up(&lock, &BackupKind::Weekly, 4, START + DAY).unwrap().path;
     drop((lock, world.store));
     destroy(&newer, pages(&newer, "goals")[1]);
     destroy(&path, 1);

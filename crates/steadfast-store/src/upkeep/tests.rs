@@ -46,7 +46,9 @@ impl World {
     /// Reads a file with these responses; returns whether a goal was charged.
     fn read_file(&mut self, session_id: &str, responses: &[Response], now: Millis) -> bool {
         let mut reading = Reading::default();
-        responses.iter().for_each(|response| reading.add(response.clone()));
+        for response in responses {
+            reading.add(response.clone());
+        }
         let origin = USER;
         self.store
             .write(|db| {
@@ -122,7 +124,7 @@ proptest! {
             world.store.upkeep(&keep(&short()), now + Millis::try_from(step).unwrap() * SOON).unwrap();
         }
         prop_assert_eq!(&before, &world.numbers(now));
-        world.store = Store::open(&world.store.path().to_owned()).unwrap();
+        world.store = Store::open(world.store.path()).unwrap();
         world.upkeep_now(now + HOUR);
         let left = world.count("SELECT count(*) FROM responses WHERE at_ms < (SELECT before_ms FROM ledger_pruned)");
         prop_assert_eq!(&before, &world.numbers(now));
@@ -234,7 +236,8 @@ fn sessions_cursors_and_notes_that_nobody_needs_go() {
 #[test]
 fn each_step_is_small_and_the_next_one_continues() {
     let mut world = World::new();
-    let file: Vec<Response> = (0..2_000).map(|number| response(number, START + number as Millis, 10, true)).collect();
+    let file: Vec<Response> =
+        (0_usize..2_000).zip(START..).map(|(number, at)| response(number, at, 10, true)).collect();
     world.read_file("none", &file, START);
     let (mut now, mut most, mut steps, mut left) = (START + 40 * DAY, 0, 0, 2_000);
     while world.store.upkeep(&keep(&short()), now).unwrap() {

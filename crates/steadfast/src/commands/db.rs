@@ -61,7 +61,7 @@ fn backup(paths: &Paths, target: Option<&Path>) -> CommandResult {
             let lock = BackupLock::take(&paths.store, PATIENCE)?.ok_or_else(|| {
                 CliError::new(code::WRONG_STATE, "another backup is being made", "wait for it, or name a path")
             })?;
-            store.back_up(&lock, BackupKind::Manual, usize::MAX, clock::now())?.path
+            store.back_up(&lock, &BackupKind::Manual, usize::MAX, clock::now())?.path
         }
     };
     let text = made.display().to_string();

@@ -151,10 +151,10 @@ impl<'a> SessionGoal<'a> {
         &self.place.session_id
     }
 
-    fn output(&self, goal: Goal, message: &str) -> GoalResult {
+    fn output(&self, goal: Goal, message: &str) -> GoalOutput {
         match self.context.view(self.store.read(), &goal, self.context.now) {
-            Ok(view) => Ok(GoalOutput::new(&view, goal, format!("{message}\nnext: {}", view.next))),
-            Err(error) => Ok(GoalOutput::unseen(goal, message, &error)),
+            Ok(view) => GoalOutput::new(&view, goal, format!("{message}\nnext: {}", view.next)),
+            Err(error) => GoalOutput::unseen(goal, message, &error),
         }
     }
 
@@ -165,7 +165,7 @@ impl<'a> SessionGoal<'a> {
     ) -> GoalResult {
         let (origin, now) = (self.context.origin, self.context.now);
         let goal = change(&mut self.store, &self.place.session_id, origin, now)?;
-        self.output(goal, message)
+        Ok(self.output(goal, message))
     }
 
     fn status(&self) -> GoalResult {
@@ -191,7 +191,7 @@ impl<'a> SessionGoal<'a> {
         refuse_above_shared_cap(self.context, &self.store, self.id())?;
         let goal = action::resume(&mut self.store, &self.place.session_id, self.context.origin, self.context.now)?;
         let is_active = goal.status == goal::GoalStatus::Active;
-        self.output(goal, if is_active { "goal resumed" } else { BUDGET_SPENT })
+        Ok(self.output(goal, if is_active { "goal resumed" } else { BUDGET_SPENT }))
     }
 
     fn edit(self, words: &[String]) -> GoalResult {
@@ -208,13 +208,13 @@ impl<'a> SessionGoal<'a> {
             action::refuse_agent(&mut self.store, id, "complete", origin, now)?;
         }
         let goal = action::complete(&mut self.store, id, &Claim::User, origin, now)?;
-        queue::ended(self, goal, "goal completed by you")
+        Ok(queue::ended(self, goal, "goal completed by you"))
     }
 
     fn abandon(mut self) -> GoalResult {
         let (origin, now) = (self.context.origin, self.context.now);
         let goal = action::abandon(&mut self.store, &self.place.session_id, origin, now)?;
-        queue::ended(self, goal, "goal abandoned")
+        Ok(queue::ended(self, goal, "goal abandoned"))
     }
 
     fn extend(mut self, arguments: &ExtendArgs) -> GoalResult {
@@ -226,7 +226,7 @@ impl<'a> SessionGoal<'a> {
         }
         let goal = action::extend(&mut self.store, &self.place.session_id, add, origin, now)?;
         let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());
-        self.output(goal, &message)
+        Ok(self.output(goal, &message))
     }
 
     fn wait(mut self, arguments: &WaitArgs) -> GoalResult {
@@ -235,20 +235,20 @@ impl<'a> SessionGoal<'a> {
         let approved = &self.context.paths.config.goal.wait_commands;
         let goal = action::wait::start(&mut self.store, &self.place.session_id, &request, approved, origin, now)?;
         let message = format!("goal waits for {}", overview::waits_for(&goal).unwrap_or_default());
-        self.output(goal, &message)
+        Ok(self.output(goal, &message))
     }
 
     fn reconcile(mut self) -> GoalResult {
         let goal = action::reconcile(&mut self.store, &self.place.session_id, self.context.origin, self.context.now)?;
         let byte = goal.last_accounted_byte_offset;
         let message = format!("accounting reset at byte {byte}; the goal is {}", goal.state());
-        self.output(goal, &message)
+        Ok(self.output(goal, &message))
     }
 
     fn adopt(mut self, goal_id: &str) -> GoalResult {
         let goal = action::adopt(&mut self.store, goal_id, &self.place, self.context.origin, self.context.now)?;
         let message = format!("goal adopted: {}", text::headline(&goal.objective, 80));
-        self.output(goal, &message)
+        Ok(self.output(goal, &message))
     }
 
     fn verify(mut self) -> GoalResult {

@@ -59,7 +59,7 @@ pub(super) fn enqueue(context: &CommandContext<'_>, store: &mut Store, place: &P
 }
 
 /// The answer of a verb that ended the goal, after the next one of the queue has started.
-pub(super) fn ended(mut session: SessionGoal<'_>, goal: Goal, message: &str) -> GoalResult {
+pub(super) fn ended(mut session: SessionGoal<'_>, goal: Goal, message: &str) -> GoalOutput {
     let SessionGoal { context, store, place } = &mut session;
     // The goal is over, whatever happens here. A hook or the next command starts what this one could not.
     let next = match action::start_next(store, place, context.origin, context.now) {
@@ -73,12 +73,12 @@ pub(super) fn ended(mut session: SessionGoal<'_>, goal: Goal, message: &str) -> 
     let message = format!("{message}\nnext goal started: {}", text::headline(&next.objective, 80));
     let started = match context.view(store.read(), &next, context.now) {
         Ok(started) => started,
-        Err(error) => return Ok(GoalOutput::unseen(goal, &message, &error)),
+        Err(error) => return GoalOutput::unseen(goal, &message, &error),
     };
-    let mut done = session.output(goal, &message)?;
+    let mut done = session.output(goal, &message);
     done.output.text = format!("{message}\nnext: {}", started.next);
     done.output.json["started"] = json!(started);
-    Ok(done)
+    done
 }
 
 fn headline(entry: &QueuedGoal) -> String {

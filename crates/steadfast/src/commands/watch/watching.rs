@@ -182,7 +182,9 @@ impl Watch {
         let outcome = outcome.and(appointments::look(&mut round));
         if self.backup_tried.is_none_or(|tried| tried.elapsed() >= BACKUP_EVERY) {
             self.backup_tried = Some(Instant::now());
-            backups::ensure(round.paths).into_iter().for_each(|child| round.children.add_engine(child));
+            if let Some(child) = backups::ensure(round.paths) {
+                round.children.add_engine(child);
+            }
         }
         let mut outlook = round.outlook;
         // Nothing waits for it, and what fails is tried again.
