@@ -123,7 +123,7 @@ mod tests {
         let found = || transcripts(Host::Claude, &[root.path().to_owned()]);
         std::os::unix::fs::symlink("gone.jsonl", &link).unwrap();
         assert_eq!(found().unwrap(), []);
-        std::fs::remove_file(&link).unwrap();
+        fs_err::remove_file(&link).unwrap();
         // No file can have this name, so the system refuses to look.
         std::os::unix::fs::symlink("x".repeat(300), &link).unwrap();
         let error = found().unwrap_err();
