@@ -1,5 +1,5 @@
 """Methods that are programs of their own: each prints what it did as one line of JSON."""
-import json, subprocess, sys
+import json, re, subprocess, sys
 
 from sweep import Result
 from world import REPOSITORY
@@ -24,6 +24,16 @@ def read(text):
         return [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
 
 
+def rows(text):
+    """The first and the last row of a table whose first column is a number of calls."""
+    found = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
+    names = [name.strip() for name in re.split(r" {2,}", text.splitlines()[0].strip())] if found else []
+    if not found:
+        return []
+    show = lambda row: " ".join(f"{name} {value};" for name, value in zip(names[1:], row[1:]))
+    return [{"calls": int(found[-1][0].replace(",", "")), "at_first": show(found[0]), "in_the_end": show(found[-1])}]
+
+
 def run(method, binary, mode, seed, report, say):
     """Runs one, and reads from its last line how many trials it made and how many problems it found."""
     program, words = METHODS[method]
@@ -37,7 +47,7 @@ def run(method, binary, mode, seed, report, say):
     of_binary = ["--binary", str(binary)] if path.suffix == ".py" else []
     done = subprocess.run([sys.executable, str(path), *of_binary, *words[mode]], cwd=REPOSITORY, capture_output=True,
                           text=True, timeout=PATIENCE)
-    facts = read(done.stdout)
+    facts = read(done.stdout) or rows(done.stdout)
     total = lambda *names: sum(next((fact[name] for name in names if isinstance(fact.get(name), (int, float))), 0)
                                for fact in facts)
     result = Result()
