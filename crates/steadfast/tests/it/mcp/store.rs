@@ -45,7 +45,7 @@ fn every_call_reports_a_store_that_cannot_be_created() {
     let mut server = world.server_with(&variables);
     for _ in 0..2 {
         let text = refusal(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
-        assert!(text.contains("cannot be opened"), "{text}");
+        assert!(text.contains("not a directory: "), "{text}");
     }
     fs_err::remove_file(world.path("project/file")).unwrap();
     success(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
