@@ -265,7 +265,7 @@ fn the_plan_is_shown_warned_about_and_can_stop_a_goal_until_its_reset() {
     assert_eq!(env.stop("s1", "four", true)["decision"], "block");
     assert_eq!(env.status()["plan"], json!([]));
     env.goal(&["abandon"]).succeeds();
-    env.goal(&["start", "y", "--plan-percent", "101"]).fails_with(1, "not a positive number");
+    env.goal(&["start", "y", "--plan-percent", "101"]).fails_with(1, "the maximum is 100");
 }
 
 #[test]
