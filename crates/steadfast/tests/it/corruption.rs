@@ -179,7 +179,8 @@ fn a_store_in_use_is_not_recovered() {
     let mut bytes = fs::read(world.env.store()).unwrap();
     overwrite(&mut bytes, usize::try_from(page - 1).unwrap() * 4_096, 4_096, 0xA5);
     fs::write(world.env.store(), &bytes).unwrap();
-    let holder = std::process::Command::new("sleep").arg("60").stdin(fs::File::open(world.env.store()).unwrap()).spawn();
+    let holder =
+        std::process::Command::new("sleep").arg("60").stdin(fs::File::open(world.env.store()).unwrap()).spawn();
     let mut holder = holder.unwrap();
     let refused = world.env.run(&["db", "recover"]);
     refused.fails_with(3, &format!("sleep 60 (pid {})", holder.id()));
