@@ -141,7 +141,13 @@ pub fn recover(
         return Ok(Recovery::Continued { kept });
     }
     match damage(path)? {
-        None => return Ok(Recovery::NotNeeded),
+        None => {
+            // Left by a recovery that was killed after its last step.
+            if !options.dry_run {
+                files::clear(path)?;
+            }
+            return Ok(Recovery::NotNeeded);
+        }
         Some(Damage::SearchIndex) if options.from.is_none() => {
             let kept = (!options.dry_run).then(|| rebuild_search_index(path, now)).transpose()?;
             return Ok(Recovery::SearchIndex { kept });

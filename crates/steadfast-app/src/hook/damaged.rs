@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::Call;
-use steadfast_model::hook::HookEvent;
+use steadfast_model::hook::{HookEvent, StartSource};
 use steadfast_model::text;
 use steadfast_system::paths::Paths;
 use steadfast_system::{bounded, paths};
@@ -34,11 +34,13 @@ pub(super) fn is_news(call: &Call<'_>) -> bool {
     let session = text::one_line(&text::printable(call.session_id()));
     let told = bounded::start_of(&file, MOST_BYTES).map(|part| part.bytes).unwrap_or_default();
     let told = String::from_utf8_lossy(&told);
-    // A session starts with a look at the screen.
-    if told.lines().any(|line| line == session) && !matches!(call.input.event, HookEvent::SessionStart(_)) {
+    let was_told = told.lines().any(|line| line == session);
+    // Who opens a session again looks at it anew.
+    let is_opened = matches!(call.input.event, HookEvent::SessionStart(source) if source != StartSource::Compact);
+    if was_told && !is_opened {
         return false;
     }
-    if !told.lines().any(|line| line == session) && (told.len() as u64) < MOST_BYTES {
+    if !was_told && (told.len() as u64) < MOST_BYTES {
         let written = file.parent().map_or(Ok(()), paths::create_private_dir);
         // Telling it twice is better than not at all.
         let _ = written.and_then(|()| writeln!(bounded::append(&file)?, "{session}"));

@@ -101,6 +101,11 @@ impl Workshop {
     }
 }
 
+/// Removes what a recovery built.
+pub(super) fn clear(store: &Path) -> Result<(), StoreError> {
+    remove_directory(&workshop(store))
+}
+
 /// Two recoveries in one second must not share a name.
 fn free_name(store: &Path, now: Millis) -> PathBuf {
     let first = beside(store, &aside(now));

@@ -271,7 +271,7 @@ fn pages_with_log(path: &Path, table: &str) -> Vec<u64> {
 #[test]
 fn a_recovery_that_was_killed_is_continued_or_begun_again() {
     // What is where when it is killed: before and after each of its last steps.
-    for step in 0..4 {
+    for step in 0..5 {
         let (world, path) = store_with_backup();
         drop(world.store);
         destroy(&path, pages(&path, "goals")[1]);
@@ -292,7 +292,11 @@ fn a_recovery_that_was_killed_is_continued_or_begun_again() {
             fs_err::rename(path.with_file_name("goals.db-wal"), path.with_file_name("goals.db.corrupt-before-wal"))
                 .unwrap();
         }
+        if step > 3 {
+            fs_err::rename(workshop.new_store().with_file_name("ready.db"), &path).unwrap();
+        }
         let kept = match run(&path).unwrap() {
+            Recovery::NotNeeded => kept,
             Recovery::Continued { kept } => kept,
             Recovery::Rebuilt(rebuilt) => rebuilt.kept.unwrap(),
             other => panic!("{other:?}"),

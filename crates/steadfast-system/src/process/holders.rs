@@ -6,14 +6,14 @@ use super::list;
 
 /// A process that has a file open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct FileHolder {
     pub pid: i32,
     /// Its program and first arguments.
     pub command: String,
 }
 
 /// The other processes of this user that have one of these files open.
-pub fn holders(files: &[&Path]) -> Vec<Holder> {
+pub fn holders(files: &[&Path]) -> Vec<FileHolder> {
     let real: Vec<_> = files.iter().filter_map(|file| fs_err::canonicalize(file).ok()).collect();
     let own = std::process::id();
     let is_other = |pid: i32| u32::try_from(pid) != Ok(own);
@@ -22,7 +22,7 @@ pub fn holders(files: &[&Path]) -> Vec<Holder> {
         entries.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|target| real.contains(&target))
     };
     let found = list().into_iter().map(|process| process.pid).filter(|pid| is_other(*pid) && holds(*pid));
-    found.map(|pid| Holder { pid, command: command_of(pid) }).collect()
+    found.map(|pid| FileHolder { pid, command: command_of(pid) }).collect()
 }
 
 fn command_of(pid: i32) -> String {
@@ -48,7 +48,7 @@ mod tests {
         let (file, _) = file.into_parts();
         let mut child = std::process::Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        assert_eq!(holders(&[&path]), [Holder { pid, command: "sleep 60".to_owned() }]);
+        assert_eq!(holders(&[&path]), [FileHolder { pid, command: "sleep 60".to_owned() }]);
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(holders(&[&path, &directory.path().join("none")]), []);

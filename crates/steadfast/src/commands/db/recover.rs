@@ -13,7 +13,7 @@ use steadfast_store::{
     Damage, Origin, Rebuilt, RecoveredTable, Recovery, RecoveryOptions, Store, StoreError, damage, recover,
 };
 use steadfast_system::paths::Paths;
-use steadfast_system::process::{Holder, holders};
+use steadfast_system::process::{FileHolder, holders};
 
 use crate::commands::person;
 use crate::error::{CliError, code};
@@ -80,7 +80,7 @@ fn refuse_while_open(store: &Path) -> Result<(), CliError> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            let named = |holder: &Holder| format!("{} (pid {})", holder.command, holder.pid);
+            let named = |holder: &FileHolder| format!("{} (pid {})", holder.command, holder.pid);
             let named: Vec<String> = open.iter().map(named).collect();
             let message = format!("other processes have the store open: {}", named.join(", "));
             let hint = "end them first: close the agents, `steadfast goal pause --all`, `steadfast watch --stop`";
