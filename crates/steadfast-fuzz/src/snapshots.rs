@@ -13,7 +13,7 @@ pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.lines().map(str::to_owned);
     let mut next = || lines.next().unwrap_or_default();
-    let host = if shape & 1 == 0 { Host::Claude } else { Host::Codex };
+    let host = Host::ALL[usize::from(shape & 1)];
     let (objective, stated, note) = (next(), next(), next());
     let memory = SessionMemory {
         session_id: "s-1".into(),

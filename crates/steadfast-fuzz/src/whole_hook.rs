@@ -55,7 +55,7 @@ impl World {
 /// goal.
 pub(crate) fn run(data: &[u8]) {
     let (shape, data) = scratch::split_first(data);
-    let host = if shape & 1 == 0 { Host::Claude } else { Host::Codex };
+    let host = Host::ALL[usize::from(shape & 1)];
     let mut parts = scratch::parts(data);
     let transcript = scratch::file("s-1.jsonl", parts.next().unwrap_or_default());
     WORLD.with(|world| {

@@ -40,7 +40,7 @@ pub(crate) fn text(data: &[u8]) {
         assert!(given.starts_with(text::head(&given, most)));
         assert!(given.ends_with(text::tail(&given, most)));
     }
-    for screen in [Screen::Terminal, Screen::Client(Host::Claude), Screen::Client(Host::Codex)] {
+    for screen in Host::ALL.iter().copied().map(Screen::Client).chain([Screen::Terminal]) {
         screen.spell(&given);
     }
 }
