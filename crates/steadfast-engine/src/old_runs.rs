@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::run::RunKind;
-use steadfast_store::{OldRun, Store, StoreError};
+use steadfast_store::{ExpiredRun, Store, StoreError};
 use steadfast_system::config::RetentionConfig;
 
 use crate::lock::RunLock;
@@ -46,7 +46,7 @@ pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis)
 }
 
 /// Removes a run or a part of it. Returns whether it did something.
-type Remove = fn(&Path, &mut Store, &OldRun) -> Result<bool, OldRunsError>;
+type Remove = fn(&Path, &mut Store, &ExpiredRun) -> Result<bool, OldRunsError>;
 
 /// Goes to the next runs; ends after the first that something was removed of. Returns where to continue.
 fn walk_on(
@@ -71,7 +71,7 @@ fn walk_on(
 }
 
 /// Removes the folders of attempts: what agents printed, word for word.
-fn remove_outputs(home: &Path, _store: &mut Store, run: &OldRun) -> Result<bool, OldRunsError> {
+fn remove_outputs(home: &Path, _store: &mut Store, run: &ExpiredRun) -> Result<bool, OldRunsError> {
     let folder = RunFolder::at(home, &run.run_id);
     let outputs = folder.attempts();
     if outputs.is_empty() || is_owed(&folder, run) {
@@ -82,7 +82,7 @@ fn remove_outputs(home: &Path, _store: &mut Store, run: &OldRun) -> Result<bool,
     Ok(true)
 }
 
-fn remove_run(home: &Path, store: &mut Store, run: &OldRun) -> Result<bool, OldRunsError> {
+fn remove_run(home: &Path, store: &mut Store, run: &ExpiredRun) -> Result<bool, OldRunsError> {
     let folder = RunFolder::at(home, &run.run_id);
     if folder.path().is_dir() {
         if is_owed(&folder, run) || has_work(home, run) {
@@ -104,12 +104,12 @@ fn remove_run(home: &Path, store: &mut Store, run: &OldRun) -> Result<bool, OldR
 }
 
 /// Outputs of pipelines are published from the answers of their agents.
-fn is_owed(folder: &RunFolder, run: &OldRun) -> bool {
+fn is_owed(folder: &RunFolder, run: &ExpiredRun) -> bool {
     run.kind == RunKind::Pipeline && !folder.is_end_published(run.completed_at_ms)
 }
 
 /// Removes the worktrees whose work is committed. Returns whether one stays.
-fn has_work(home: &Path, run: &OldRun) -> bool {
+fn has_work(home: &Path, run: &ExpiredRun) -> bool {
     // A worktree that cannot be removed is found again below.
     let _ = worktree::remove_clean(home, Path::new(&run.project_dir), &run.run_id, &run.name, false);
     let Ok(entries) = fs_err::read_dir(home.join("worktrees").join(&run.run_id)) else { return false };

@@ -71,7 +71,7 @@ pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use strays::remove_stray_backups;
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
-pub use upkeep::{Keep, OldRun, UsageDay, UsageKey};
+pub use upkeep::{ExpiredRun, Keep, UsageDay, UsageKey};
 use wait::{BUSY_TIMEOUT, Waits};
 
 /// The schema this binary writes.

@@ -16,7 +16,7 @@ use steadfast_model::clock::{DAY, Millis};
 use steadfast_system::config::RetentionConfig;
 
 pub use ledger::{UsageDay, UsageKey};
-pub use runs::OldRun;
+pub use runs::ExpiredRun;
 
 /// Rows that one step deletes.
 const DELETED: usize = 200;
@@ -43,7 +43,7 @@ pub struct Keep<'a> {
 /// The tasks, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-enum Task {
+enum UpkeepTask {
     Memory,
     Ledger,
     Goals,
@@ -74,7 +74,7 @@ impl Store {
             // Another process may have done it meanwhile.
             let Some((task, position)) = db.due_task(now)? else { return Ok(false) };
             let reached = match task {
-                Task::Pages if !returns_pages => Reached::End,
+                UpkeepTask::Pages if !returns_pages => Reached::End,
                 task => db.upkeep_step(task, &position, keep, now)?,
             };
             let (position, due) = match reached {
@@ -115,11 +115,11 @@ impl Store {
 impl Db<'_> {
     /// The task that waits longest, if one is due, and where it continues. A moment far ahead was written by a clock
     /// that was wrong.
-    fn due_task(self, now: Millis) -> Result<Option<(Task, String)>, StoreError> {
+    fn due_task(self, now: Millis) -> Result<Option<(UpkeepTask, String)>, StoreError> {
         let sql = "SELECT task, position, due_at_ms FROM upkeep";
         let known: Vec<(String, String, Millis)> =
             self.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let waits = Task::iter().map(|task| {
+        let waits = UpkeepTask::iter().map(|task| {
             let row = known.iter().find(|(name, ..)| name == <&str>::from(task));
             let (position, due) = row.map_or((String::new(), 0), |(_, position, due)| (position.clone(), *due));
             (task, position, if due > now + 2 * DAY { 0 } else { due })
@@ -149,20 +149,26 @@ impl Db<'_> {
         self.put_upkeep(walk, position.unwrap_or_default(), if position.is_some() { now } else { now + DAY })
     }
 
-    fn upkeep_step(self, task: Task, position: &str, keep: &Keep<'_>, now: Millis) -> Result<Reached, StoreError> {
+    fn upkeep_step(
+        self,
+        task: UpkeepTask,
+        position: &str,
+        keep: &Keep<'_>,
+        now: Millis,
+    ) -> Result<Reached, StoreError> {
         let aged = self.aged_now(now)?;
         let details = keep.details;
         match task {
-            Task::Memory => self.forget_some(position, cut(aged, keep.memory_days, 1), aged),
-            Task::Ledger => self.prune_ledger(position, cut(aged, details.ledger_days, LEAST_DAYS)),
-            Task::Goals => {
+            UpkeepTask::Memory => self.forget_some(position, cut(aged, keep.memory_days, 1), aged),
+            UpkeepTask::Ledger => self.prune_ledger(position, cut(aged, details.ledger_days, LEAST_DAYS)),
+            UpkeepTask::Goals => {
                 let events = cut(aged, details.goal_events_days, 1);
                 self.prune_goals(position, events, cut(aged, details.goals_days, 1))
             }
-            Task::Cursors => self.prune_cursors(position, cut(aged, details.ledger_days, LEAST_DAYS)),
-            Task::Sessions => self.prune_sessions(position, cut(aged, details.ledger_days, LEAST_DAYS)),
-            Task::Notes => self.prune_notes(aged, cut(aged, details.runs_days, LEAST_DAYS)),
-            Task::Pages => self.return_some_pages(),
+            UpkeepTask::Cursors => self.prune_cursors(position, cut(aged, details.ledger_days, LEAST_DAYS)),
+            UpkeepTask::Sessions => self.prune_sessions(position, cut(aged, details.ledger_days, LEAST_DAYS)),
+            UpkeepTask::Notes => self.prune_notes(aged, cut(aged, details.runs_days, LEAST_DAYS)),
+            UpkeepTask::Pages => self.return_some_pages(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use steadfast_model::clock::steady::{Seen, Tick, tick};
+use steadfast_model::clock::steady::{MachineClocks, Tick, tick};
 use steadfast_model::clock::{self, Clocks, HOUR, Millis};
 
 /// Time since the boot, with the time in which the machine slept.
@@ -23,15 +23,15 @@ pub fn begin() {
 }
 
 /// Looks at all clocks.
-pub fn look() -> Seen {
+pub fn look() -> MachineClocks {
     let boot_ms = milliseconds(clock_gettime(BOOT));
     let suspended_ms = boot_ms - milliseconds(clock_gettime(ClockId::Monotonic));
-    let seen = Seen { wall_ms: wall(), boot_id: boot_id().to_owned(), boot_ms, suspended_ms };
+    let seen = MachineClocks { wall_ms: wall(), boot_id: boot_id().to_owned(), boot_ms, suspended_ms };
     if cfg!(debug_assertions) { faked::shift(seen) } else { seen }
 }
 
 /// The look after `last`. The first one in a process sets its steady time, later ones put it right.
-pub fn look_after(last: Option<&Tick>) -> (Seen, Tick) {
+pub fn look_after(last: Option<&Tick>) -> (MachineClocks, Tick) {
     let seen = look();
     let next = tick(last, &seen);
     let mut anchor = ANCHOR.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,10 +83,10 @@ fn boot_id() -> &'static str {
 /// Clocks that a test sets, in builds for tests only: the file `test-clock` in the home has what to add to the wall
 /// clock and to the time since the boot, how long the machine slept, and the number of the boot.
 mod faked {
-    use super::{Millis, Seen};
+    use super::{MachineClocks, Millis};
     use crate::env_vars;
 
-    pub(super) fn shift(seen: Seen) -> Seen {
+    pub(super) fn shift(seen: MachineClocks) -> MachineClocks {
         let file = env_vars::path(env_vars::HOME).map(|home| home.join("test-clock"));
         let Some(text) = file.and_then(|file| fs_err::read_to_string(file).ok()) else {
             return seen;
@@ -95,6 +95,6 @@ mod faked {
         let mut number = || words.next().and_then(|word| word.parse::<Millis>().ok()).unwrap_or_default();
         let (wall, boot, suspended_ms) = (number(), number(), number());
         let boot_id = words.next().map_or(seen.boot_id, str::to_owned);
-        Seen { wall_ms: seen.wall_ms + wall, boot_id, boot_ms: seen.boot_ms + boot, suspended_ms }
+        MachineClocks { wall_ms: seen.wall_ms + wall, boot_id, boot_ms: seen.boot_ms + boot, suspended_ms }
     }
 }

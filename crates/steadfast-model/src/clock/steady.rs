@@ -12,7 +12,7 @@ const CATCH_UP: Millis = 24;
 
 /// What the machine shows at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct MachineClocks {
     pub wall_ms: Millis,
     /// Identifies the boot; empty on systems that do not show it.
     pub boot_id: String,
@@ -37,17 +37,17 @@ pub struct Tick {
 }
 
 impl Tick {
-    fn is_in_boot_of(&self, seen: &Seen) -> bool {
+    fn is_in_boot_of(&self, seen: &MachineClocks) -> bool {
         !seen.boot_id.is_empty() && self.boot_id == seen.boot_id && self.boot_ms <= seen.boot_ms
     }
 
     /// How long the machine slept since this look.
-    pub fn slept_until(&self, seen: &Seen) -> Millis {
+    pub fn slept_until(&self, seen: &MachineClocks) -> Millis {
         if self.is_in_boot_of(seen) { (seen.suspended_ms - self.suspended_ms).max(0) } else { 0 }
     }
 
     /// How long the machine ran since this look, as far as its counter shows it.
-    pub fn passed_until(&self, seen: &Seen) -> Millis {
+    pub fn passed_until(&self, seen: &MachineClocks) -> Millis {
         if self.boot_id == seen.boot_id && self.boot_ms <= seen.boot_ms {
             seen.boot_ms - self.boot_ms
         } else {
@@ -57,7 +57,7 @@ impl Tick {
 }
 
 /// The next look at the clock.
-pub fn tick(last: Option<&Tick>, seen: &Seen) -> Tick {
+pub fn tick(last: Option<&Tick>, seen: &MachineClocks) -> Tick {
     let now_ms = last.map_or(seen.wall_ms, |last| steady(last, seen));
     // A clock that is ahead deletes nothing early, also if it is put right only later.
     let aged_ms = now_ms.min(seen.wall_ms);
@@ -66,11 +66,11 @@ pub fn tick(last: Option<&Tick>, seen: &Seen) -> Tick {
         let most = passed.max(passed.saturating_mul(CATCH_UP).min(DAY));
         aged_ms.min(last.aged_ms.saturating_add(most))
     });
-    let Seen { wall_ms, boot_id, boot_ms, suspended_ms } = seen.clone();
+    let MachineClocks { wall_ms, boot_id, boot_ms, suspended_ms } = seen.clone();
     Tick { boot_id, boot_ms, suspended_ms, wall_ms, now_ms, aged_ms }
 }
 
-fn steady(last: &Tick, seen: &Seen) -> Millis {
+fn steady(last: &Tick, seen: &MachineClocks) -> Millis {
     if last.is_in_boot_of(seen) {
         // Never less, not even a little: another process may have used that time already.
         let expected = last.now_ms.saturating_add(seen.boot_ms - last.boot_ms);

@@ -1,6 +1,6 @@
 //! The row of the clock, in real files.
 
-use steadfast_model::clock::steady::Seen;
+use steadfast_model::clock::steady::MachineClocks;
 use steadfast_model::clock::{self as times, DAY, HOUR, MINUTE};
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::budget::Budget;
@@ -103,6 +103,6 @@ fn sleep_is_no_active_time() {
     let event = store.read().last_event(&goal.goal_id, EventKind::ClockAdjusted).unwrap().unwrap();
     assert!((event.payload["slept_ms"].as_i64().unwrap() - HOUR).abs() < SECOND, "{}", event.payload);
     // It is told once.
-    let seen: Seen = clock::look();
+    let seen: MachineClocks = clock::look();
     assert!(store.read().last_tick().unwrap().unwrap().slept_until(&seen) < SECOND);
 }

@@ -24,7 +24,7 @@ const PARTS: [(&str, &str); 5] = [
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OldRun {
+pub struct ExpiredRun {
     pub run_id: String,
     pub kind: RunKind,
     pub name: String,
@@ -35,12 +35,12 @@ pub struct OldRun {
 
 impl Db<'_> {
     /// Runs that are over since before a moment, in the order of their ids, after one of them.
-    pub fn runs_over(self, before: Millis, after: &str, most: usize) -> Result<Vec<OldRun>, StoreError> {
+    pub fn runs_over(self, before: Millis, after: &str, most: usize) -> Result<Vec<ExpiredRun>, StoreError> {
         let sql = "SELECT run_id, kind, name, project_dir, completed_at_ms, updated_at_ms FROM runs
                    WHERE run_id > ?1 AND status <> 'running' AND updated_at_ms < ?2
                      AND coalesce(completed_at_ms, 0) < ?2 ORDER BY run_id LIMIT ?3";
         self.all(sql, params![after, before, limit(most)], |row| {
-            Ok(OldRun {
+            Ok(ExpiredRun {
                 run_id: row.get(0)?,
                 kind: crate::column::word(row, "kind")?,
                 name: row.get(2)?,
@@ -52,7 +52,7 @@ impl Db<'_> {
     }
 
     /// Deletes rows of a run that is over, the run itself last, unless it changed. Returns whether all are gone.
-    pub fn delete_some_of_run(self, run: &OldRun) -> Result<bool, StoreError> {
+    pub fn delete_some_of_run(self, run: &ExpiredRun) -> Result<bool, StoreError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM runs WHERE run_id = ?1 AND updated_at_ms = ?2 AND status <> 'running')";
         let is_unchanged: bool =
             self.0.prepare_cached(sql)?.query_row(params![run.run_id, run.updated_at_ms], |row| row.get(0))?;

@@ -8,8 +8,8 @@ use crate::clock::HOUR;
 const NOON: Millis = 1_763_200_800_000;
 const YEAR: Millis = 365 * DAY;
 
-fn seen(wall_ms: Millis, boot: &str, boot_ms: Millis) -> Seen {
-    Seen { wall_ms, boot_id: boot.to_owned(), boot_ms, suspended_ms: 0 }
+fn seen(wall_ms: Millis, boot: &str, boot_ms: Millis) -> MachineClocks {
+    MachineClocks { wall_ms, boot_id: boot.to_owned(), boot_ms, suspended_ms: 0 }
 }
 
 fn first() -> Tick {
@@ -62,8 +62,9 @@ fn a_difference_that_stays_is_kept_over_a_boot() {
 
 #[test]
 fn sleep_is_known_within_a_boot() {
-    let slept =
-        |boot: &str, suspended_ms| first().slept_until(&Seen { suspended_ms, ..seen(NOON + HOUR, boot, 2 * HOUR) });
+    let slept = |boot: &str, suspended_ms| {
+        first().slept_until(&MachineClocks { suspended_ms, ..seen(NOON + HOUR, boot, 2 * HOUR) })
+    };
     assert_eq!((slept("a", 50 * MINUTE), slept("b", 50 * MINUTE), slept("a", -5)), (50 * MINUTE, 0, 0));
 }
 

@@ -1,9 +1,11 @@
 //! `session purge`: deletes session memory without asking and prints what it deleted; `--dry-run` only prints.
 
+use std::path::Path;
+
 use serde_json::json;
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::text;
-use steadfast_store::{Db, Forgotten, PurgePart, StoreError};
+use steadfast_store::{Db, Forgotten, PurgePart, StoreError, backups, backups_dir};
 
 use super::{SessionContext, age, by_prefix, not_found, project_name};
 use crate::cli::session::PurgeArgs;
@@ -33,6 +35,9 @@ pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> CommandR
         let erased = store.erase_deleted(&mut progress);
         bar.clear();
         rewritten = Some(tell(erased));
+        if !gone.is_empty() {
+            name_backups(&context.paths.store);
+        }
     }
     let kept = old.saturating_sub(gone.len());
     if arguments.all {
@@ -46,6 +51,17 @@ fn label(part: PurgePart) -> &'static str {
         PurgePart::Rows => "deleting",
         PurgePart::SearchIndex => "clearing the search index",
         PurgePart::FreePages => "clearing free pages",
+    }
+}
+
+/// A backup holds what was in the store when it was made.
+fn name_backups(store: &Path) {
+    let count = backups(store).len();
+    if count > 0 {
+        output::note(&format!(
+            "note: {count} backups in {} still have the deleted text\nhint: delete them, or wait until newer ones replace them",
+            backups_dir(store).display()
+        ));
     }
 }
 
