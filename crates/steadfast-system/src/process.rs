@@ -10,7 +10,7 @@ pub use ancestry::{
     is_own_program, session_of_shell, shares_ancestor,
 };
 pub use caller::{Caller, Need};
-pub use holders::{FileHolder, holders};
+pub use holders::{FileHolder, holders, works_in};
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;

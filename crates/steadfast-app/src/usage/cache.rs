@@ -77,13 +77,18 @@ pub(super) fn write(path: &Path, summary: &Summary, details: &Details) -> std::i
     let details = encode(details)?;
     let part = |bytes: &[u8]| CachePart { length: bytes.len() as u64, checksum: checksum(bytes) };
     let header = encode(&Header { magic: MAGIC, summary: part(&summary), details: part(&details) })?;
-    // Temporary files are private to their owner, and renaming keeps the mode.
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    // One name, so that the next process replaces what a killed one left. Renaming keeps the mode.
+    let unfinished = path.with_extension("new");
+    let mut file = bounded::append(&unfinished)?;
+    if file.file().try_lock().is_err() {
+        // Another process writes the same.
+        return Ok(());
+    }
+    file.set_len(0)?;
     for bytes in [&header, &summary, &details] {
         file.write_all(bytes)?;
     }
-    file.persist(path)?;
-    Ok(())
+    fs_err::rename(unfinished, path)
 }
 
 fn encode(value: &impl Serialize) -> std::io::Result<Vec<u8>> {

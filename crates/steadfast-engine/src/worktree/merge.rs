@@ -106,6 +106,9 @@ impl Merge {
     /// Continues a merge of an earlier attempt, or finishes one that had no conflict.
     fn resume(&self, place: &MergePlace<'_>) -> Result<Option<Merged>, WorktreeError> {
         let (record, head) = (self.read()?, place.merge_head());
+        if record.is_some() {
+            place.remove_stale_lock(&self.record)?;
+        }
         match (record, head) {
             (None, None) => Ok(None),
             (Some(record), Some(head)) if record.tip == head => {
@@ -185,6 +188,9 @@ impl Merge {
         let guard = Guard::take(&self.worktrees, &Cancel::default())?;
         let place = MergePlace { guard: &guard, directory: &record.directory, worktree: self.worktree.as_ref() };
         let is_begun = record.directory.is_dir() && place.commit_of("HEAD").is_ok_and(|head| head == record.before);
+        if is_begun {
+            place.remove_stale_lock(&self.record)?;
+        }
         let head = place.merge_head().filter(|_| is_begun);
         let is_ours = head.as_ref() == Some(&record.tip);
         if is_ours {

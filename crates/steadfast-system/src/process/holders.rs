@@ -1,4 +1,4 @@
-//! Which processes have a file open. Only Linux shows that; elsewhere none is found.
+//! Which processes have a file open or work in a directory. Only Linux shows that.
 
 use std::path::Path;
 
@@ -23,6 +23,16 @@ pub fn holders(files: &[&Path]) -> Vec<FileHolder> {
     };
     let found = list().into_iter().map(|process| process.pid).filter(|pid| is_other(*pid) && holds(*pid));
     found.map(|pid| FileHolder { pid, command: command_of(pid) }).collect()
+}
+
+/// Whether another process with this name works in a directory or below it; `true` where the system does not show it.
+pub fn works_in(name: &str, directory: &Path) -> bool {
+    let Ok(real) = fs_err::canonicalize(directory) else { return true };
+    let is_there = |pid: i32| {
+        let named = fs_err::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim_end() == name);
+        named && std::fs::read_link(format!("/proc/{pid}/cwd")).map_or(true, |at| at.starts_with(&real))
+    };
+    !cfg!(target_os = "linux") || list().into_iter().any(|process| is_there(process.pid))
 }
 
 fn command_of(pid: i32) -> String {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_system::bounded;
+use steadfast_system::{bounded, process};
 
 use super::{FILE_BYTES, MOST_LISTED, MergeRecord, has, named};
+use crate::durable;
 use crate::footprint;
 use crate::worktree::Worktree;
 use crate::worktree::git::{FALLBACK, Git, Guard, WorktreeError};
@@ -27,6 +28,18 @@ impl MergePlace<'_> {
             Some(worktree) => worktree.git_despite_locks(self.guard, self.directory, arguments),
             None => self.reading().text(arguments),
         }
+    }
+
+    /// Removes the lock file that a killed git left in the checkout. The user's own git may work there as well: the lock is
+    /// stale only if it is newer than the record of our merge and no git runs there.
+    pub(super) fn remove_stale_lock(&self, record: &Path) -> Result<(), WorktreeError> {
+        let lock = self.directory.join(self.reading().text(&["rev-parse", "--git-path", "index.lock"])?);
+        let written = |path: &Path| fs_err::metadata(path).and_then(|found| found.modified());
+        let (Ok(locked), Ok(recorded)) = (written(&lock), written(record)) else { return Ok(()) };
+        if locked >= recorded && !process::works_in("git", &self.root()?) {
+            durable::if_exists(fs_err::remove_file(lock))?;
+        }
+        Ok(())
     }
 
     pub(super) fn commit_of(&self, revision: &str) -> Result<String, WorktreeError> {

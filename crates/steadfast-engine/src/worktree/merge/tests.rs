@@ -187,6 +187,28 @@ fn files_that_a_killed_git_wrote_are_taken_back_and_others_are_not() {
 }
 
 #[test]
+fn a_lock_that_a_killed_git_left_is_removed_and_an_older_one_is_not() {
+    let world = World::new(&TWO);
+    let lock = world.project().join(".git/index.lock");
+    let record = MergeRecord {
+        directory: world.project(),
+        branch: "two".into(),
+        before: world.git(&["rev-parse", "main"]),
+        tip: world.git(&["rev-parse", "two"]),
+        files: Vec::new(),
+    };
+    fs_err::write(&lock, "").unwrap();
+    let file = std::fs::File::options().write(true).open(&lock).unwrap();
+    file.set_modified(file.metadata().unwrap().modified().unwrap() - Duration::from_mins(1)).unwrap();
+    world.merge().save(&record).unwrap();
+    world.begin(&["two"]).unwrap_err();
+    assert!(lock.exists(), "it was there before the merge began");
+    world.merge().save(&record).unwrap();
+    fs_err::write(&lock, "").unwrap();
+    assert_eq!(world.begin(&["two"]).unwrap(), Merged::All);
+}
+
+#[test]
 fn a_merge_without_conflicts_that_was_not_committed_is_finished() {
     let world = World::new(&TWO);
     world.does("git merge -q --no-ff --no-commit two");
