@@ -231,7 +231,8 @@ fn a_store_of_the_version_before_loses_no_row() {
         let attempts = "SELECT run_id, stage, iteration, attempt, status, input_tokens, cost_micros, started_at_ms FROM
                         run_attempts";
         let runs = [run, "SELECT * FROM run_stages", attempts];
-        let changed = "'idx_responses_spent', 'idx_responses_spend', 'idx_responses_session', 'idx_runs_parent'";
+        let changed = "'idx_responses_spent', 'idx_responses_spend', 'idx_responses_session', 'idx_runs_parent',
+             'idx_goals_goal', 'idx_goals_created', 'idx_goal_history_created', 'idx_sessions_parent', 'idx_sessions_client'";
         let indexes = &format!(
             "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT IN ({changed})
              AND tbl_name NOT IN ('outbox', 'deliveries', 'goal_queue', 'run_models', 'run_notes', 'appointments') ORDER BY name"

@@ -238,7 +238,7 @@ fn each_step_is_small_and_the_next_one_continues() {
     let mut world = World::new();
     let file: Vec<Response> =
         (0_usize..2_000).zip(START..).map(|(number, at)| response(number, at, 10, true)).collect();
-    world.read_file("none", &file, START);
+    world.read_file("none", &file, START + HOUR);
     let (mut now, mut most, mut steps, mut left) = (START + 40 * DAY, 0, 0, 2_000);
     while world.store.upkeep(&keep(&short()), now).unwrap() {
         let rows = world.count("SELECT count(*) FROM responses");

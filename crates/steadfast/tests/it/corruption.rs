@@ -148,7 +148,7 @@ fn a_damaged_store_is_reported_with_its_path_and_the_command_that_recovers_it() 
     assert_eq!(goals_of(&world.history().succeeds().json()), world.goals);
     let goal = world.env.status();
     assert_eq!((goal["status"].as_str(), goal["paused_reason"].as_str()), (Some("paused"), Some("degraded")));
-    assert_eq!(world.env.event_kinds().last().map(String::as_str), Some("goal_paused_degraded"));
+    assert_eq!(world.env.event_kinds().last().map(String::as_str), Some("paused_degraded"));
     assert_eq!(recovered["paused"].as_array().unwrap().len(), 2);
     world.env.goal(&["resume"]).succeeds();
     let again = world.env.run(&["db", "recover", "--json"]).succeeds().json();

@@ -14,8 +14,13 @@ fn a_corrupt_store_never_blocks_a_turn_and_is_left_alone() {
     events.push(("UserPromptSubmit", HookEvent::Prompt { typed: true }));
     let count = events.len();
     for (name, event) in events {
+        forget_told_of_damage(&paths);
+        let is_heard = !matches!(event, HookEvent::SessionEnd { .. });
         let said = handle(&world.input(name, event), &paths, START);
-        let message = said.message.clone().unwrap();
+        let Some(message) = said.message.clone() else {
+            assert!(!is_heard, "{name}");
+            continue;
+        };
         assert!(message.contains("not a usable database"), "{message}");
         assert_eq!((said.block.as_ref(), said.context.as_ref()), (None, None), "{name}");
         // Bug 33 of the plugin: a path in the message broke the JSON.
@@ -52,30 +57,6 @@ fn an_internal_failure_pauses_the_goal_as_degraded_with_a_message() {
     let event = world.last_event();
     assert_eq!((&*event.kind, event.status_before.as_deref()), ("paused_degraded", Some("active")));
     assert!(event.payload["cause"].as_str().is_some_and(|cause| !cause.is_empty()));
-}
-
-#[test]
-fn a_hook_gives_up_the_store_before_the_client_gives_up_the_hook() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugin/hooks/hooks.json");
-    let plugin: serde_json::Value = serde_json::from_slice(&fs_err::read(file).unwrap()).unwrap();
-    let mut checked = 0;
-    for (name, groups) in plugin["hooks"].as_object().unwrap() {
-        let call = json!({"hook_event_name": name, "session_id": "s", "cwd": "/", "transcript_path": "/t.jsonl",
-            "source": "startup", "prompt": "x", "command_name": "goal-status", "tool_name": "Bash", "agent_id": "a"});
-        let read = (steadfast_hosts::adapter(Host::Claude).read_hook)(call.to_string().as_bytes());
-        let Ok(Some(input)) = read else { continue };
-        for group in groups.as_array().unwrap() {
-            let seconds = group["hooks"][0]["timeout"].as_u64().unwrap();
-            // A command waits a second time, in the code of the command line.
-            assert!(2 * outage::patience(&input.event).as_secs() <= seconds, "{name}");
-            checked += 1;
-        }
-    }
-    assert!(checked > 5, "{checked}");
-    // Codex ends these after 3 seconds.
-    for event in [HookEvent::Interrupt, HookEvent::SessionEnd { reason: String::new() }] {
-        assert!(outage::patience(&event).as_secs() < 3);
-    }
 }
 
 #[test]
