@@ -27,25 +27,25 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Held while a setup or an uninstall plans and works. The kernel releases it when the process ends.
 #[derive(Debug)]
 pub struct SetupLock {
-    _directory: Option<File>,
+    directory: Option<File>,
 }
 
 impl SetupLock {
     /// Waits for other setups of this home. What is locked is the directory above: the home itself comes and goes.
     pub fn take(home: &Path) -> io::Result<Self> {
-        let Some(directory) = directory_to_lock(home) else { return Ok(Self { _directory: None }) };
+        let Some(directory) = directory_to_lock(home) else { return Ok(Self { directory: None }) };
         let file = File::open(&directory)?;
         let end = Instant::now() + PATIENCE;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { _directory: Some(file) }),
+                Ok(()) => return Ok(Self { directory: Some(file) }),
                 Err(TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => {
                     let message = "another `steadfast setup` is running; try again when it is done";
                     return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
                 }
                 // Without locks, each file is still written whole.
-                Err(TryLockError::Error(_)) => return Ok(Self { _directory: None }),
+                Err(TryLockError::Error(_)) => return Ok(Self { directory: None }),
             }
         }
     }
@@ -60,8 +60,9 @@ fn directory_to_lock(home: &Path) -> Option<PathBuf> {
 }
 
 /// Removes what killed setups left in the directories of the clients and in the home. Only plain files with our name that
-/// no process writes to.
-pub fn remove_strays(home: &Path) -> Vec<PathBuf> {
+/// no process writes to. With the lock of setups, no process is about to lock one.
+pub fn remove_strays(home: &Path, lock: Option<&SetupLock>) -> Vec<PathBuf> {
+    let age = if lock.is_some_and(|lock| lock.directory.is_some()) { Duration::ZERO } else { AGE };
     let mut places: Vec<PathBuf> = vec![home.to_owned(), home.join("setup")];
     for adapter in adapters() {
         places.extend(directories_below(&home.join(adapter.host.name()), DEPTH));
@@ -79,7 +80,7 @@ pub fn remove_strays(home: &Path) -> Vec<PathBuf> {
     places.sort();
     places.dedup();
     let strays = places.iter().filter_map(|place| fs::read_dir(place).ok()).flatten().flatten();
-    strays.map(|entry| entry.path()).filter(|path| is_stray(path) && fs::remove_file(path).is_ok()).collect()
+    strays.map(|entry| entry.path()).filter(|path| is_stray(path, age) && fs::remove_file(path).is_ok()).collect()
 }
 
 fn directories_below(directory: &Path, depth: usize) -> Vec<PathBuf> {
@@ -96,8 +97,8 @@ fn directories_below(directory: &Path, depth: usize) -> Vec<PathBuf> {
     found
 }
 
-fn is_stray(path: &Path) -> bool {
-    unfinished::is_left_over(path, PREFIX, SUFFIX, AGE) && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+fn is_stray(path: &Path, age: Duration) -> bool {
+    unfinished::is_left_over(path, PREFIX, SUFFIX, age) && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 #[cfg(test)]
@@ -124,10 +125,10 @@ mod tests {
         held.lock().unwrap();
         fs::write(at(".steadfast-Fresh1.tmp"), "").unwrap();
         for name in [".steadfast-notes.tmp", ".steadfast-aB3xY9", "steadfast-aB3xY9.tmp", ".steadfast-Fresh1.tmp"] {
-            assert!(!is_stray(&at(name)), "{name}");
+            assert!(!is_stray(&at(name), AGE), "{name}");
         }
-        assert!(!is_stray(&locked) && is_stray(&at(".steadfast-aB3xY9.tmp")));
+        assert!(!is_stray(&locked, Duration::ZERO) && is_stray(&at(".steadfast-aB3xY9.tmp"), AGE));
         drop(held);
-        assert!(is_stray(&locked));
+        assert!(is_stray(&locked, AGE));
     }
 }

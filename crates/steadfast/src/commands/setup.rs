@@ -54,9 +54,9 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
     };
     let mut summary = SetupSummary::default();
     let mut done = Vec::new();
-    let _lock = if arguments.dry_run { None } else { Some(SetupLock::take(&paths.home)?) };
+    let lock = if arguments.dry_run { None } else { Some(SetupLock::take(&paths.home)?) };
     if !arguments.dry_run {
-        install::remove_strays(&paths.home);
+        install::remove_strays(&paths.home, lock.as_ref());
         remove_stray_backups(&paths.store);
     }
     for host in hosts {

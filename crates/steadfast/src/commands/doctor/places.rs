@@ -55,7 +55,7 @@ pub(super) fn config(paths: &Paths, broken: Option<&ConfigError>) -> DoctorCheck
 
 /// Removes what killed processes left unfinished; `None` if there was nothing.
 pub(super) fn strays(paths: &Paths) -> Option<DoctorCheck> {
-    let mut removed = install::remove_strays(&paths.home);
+    let mut removed = install::remove_strays(&paths.home, None);
     removed.extend(remove_stray_backups(&paths.store));
     let shown: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
     (!shown.is_empty()).then(|| ok("unfinished_files", format!("removed: {}", shown.join(", "))))
