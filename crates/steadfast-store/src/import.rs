@@ -1,12 +1,17 @@
 //! Imports the goals of another store, such as the claude-goal plugin's. The other file is only read: a copy of it is
 //! migrated, and rows are taken from there. A second import changes nothing.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
+use serde_json::Value;
+use steadfast_model::goal::OBJECTIVE_MAX;
+use steadfast_model::redact::redact;
+use steadfast_model::text;
 
-use super::{BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, migrate, with_path};
+use super::{BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, migrate, secrets, with_path};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,6 +47,10 @@ impl Store {
 
     fn take_all(&mut self, from_version: i64) -> Result<ImportReport, StoreError> {
         let mut report = ImportReport { from_version, ..ImportReport::default() };
+        for (table, column) in [("goals", "objective"), ("goal_history", "objective"), ("goal_events", "payload_json")]
+        {
+            self.redact_copy(table, column)?;
+        }
         // The copy has no index for these searches.
         self.db.execute_batch(
             "CREATE INDEX other.import_goals ON goals (goal_id);
@@ -69,6 +78,43 @@ impl Store {
             after = upto;
         }
         Ok(report)
+    }
+}
+
+impl Store {
+    /// Removes secrets from a column of the copy that is imported. Only the copy is locked.
+    fn redact_copy(&self, table: &str, column: &str) -> Result<(), StoreError> {
+        let some = format!(
+            "SELECT rowid, {column} FROM other.{table} WHERE rowid > ?1 AND {column} IS NOT NULL ORDER BY rowid LIMIT ?2"
+        );
+        let update = format!("UPDATE other.{table} SET {column} = ?2 WHERE rowid = ?1");
+        let copy = self.db.unchecked_transaction()?;
+        let mut after = i64::MIN;
+        loop {
+            let rows: Vec<(i64, String)> =
+                self.read().all(&some, [after, EVENTS_AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let Some((last, _)) = rows.last() else { break };
+            after = *last;
+            for (row, text) in rows {
+                if let Some(clean) = without_secrets(&text) {
+                    self.read().execute(&update, params![row, clean])?;
+                }
+            }
+        }
+        Ok(copy.commit()?)
+    }
+}
+
+/// A text or a JSON value without its secrets; `None` if it has none.
+fn without_secrets(text: &str) -> Option<String> {
+    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+        let mut clean = value.clone();
+        secrets::clean(&mut clean);
+        return (clean != value).then(|| clean.to_string());
+    }
+    match redact(text) {
+        Cow::Owned(clean) => Some(text::cut(&clean, OBJECTIVE_MAX)),
+        Cow::Borrowed(_) => None,
     }
 }
 

@@ -25,6 +25,21 @@ fn history(store: &Store) -> Vec<(String, String, serde_json::Value, i64)> {
 }
 
 #[test]
+fn an_import_brings_no_secret() {
+    let key = concat!("ghp_", "0123456789abcdefghijABCDEFGHIJ012345");
+    let other = other();
+    other.store.db.execute("UPDATE goals SET objective = 'use ' || ?1", [key]).unwrap();
+    let payload = serde_json::json!({"text": format!("use {key}"), "n": 1}).to_string();
+    other.store.db.execute("UPDATE goal_events SET payload_json = ?1 WHERE id = 1", [payload]).unwrap();
+    let mut world = World::new();
+    world.store.import(other.store.path()).unwrap();
+    assert_eq!(world.store.read().goals().unwrap()[0].objective, "use [redacted]");
+    let first = history(&world.store).into_iter().map(|(_, _, payload, _)| payload).find(|payload| payload["n"] == 1);
+    assert_eq!(first.unwrap()["text"], "use [redacted]");
+    assert_eq!(world.store.import(other.store.path()).unwrap().events, 0, "a second import finds them here");
+}
+
+#[test]
 fn import_is_idempotent_and_leaves_the_original_unchanged() {
     let other = other();
     let path = other.store.path().to_owned();
