@@ -11,7 +11,7 @@ METHODS = {
     "corruption": ("scripts/faults/corruption.py", {"short": ["--trials", "6"], "sample": ["--trials", "100"], "full": ["--trials", "1000"]}),
     "soak": ("scripts/faults/soak.py", {"short": ["--calls", "300"], "sample": ["--calls", "5000"], "full": []}),
     # The targets have a short run of their own, as tests.
-    "fuzz": ("scripts/fuzz", {"sample": ["--seconds", "10"], "full": ["--seconds", "120"]}),
+    "fuzz": ("scripts/fuzz", {"full": ["--seconds", "120"]}),
 }
 PATIENCE = 4 * 3600
 
