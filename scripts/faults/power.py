@@ -10,9 +10,11 @@ from operation import Operation, expect, goal_of, left_behind, shapes
 from sweep import LEAST, Result
 from world import CONFIG
 
-CALLS = ("write,pwrite64,ftruncate,fallocate,fsync,fdatasync,openat,rename,renameat,renameat2,link,linkat,unlink,unlinkat,"
+# Stands for all files in what was synced.
+EVERYTHING = "*"
+CALLS = ("write,pwrite64,ftruncate,fallocate,fsync,fdatasync,syncfs,copy_file_range,openat,rename,renameat,renameat2,link,linkat,unlink,unlinkat,"
          "mkdir,mkdirat,rmdir")
-LINE = re.compile(r"(?:\d+ +)?([a-z0-9]+)\((.*)\) += (-?\d+)(<([^>]*)>)?")
+LINE = re.compile(r"(?:\d+ +)?([a-z0-9_]+)\((.*)\) += (-?\d+)(<([^>]*)>)?")
 BLOCK = 512
 
 
@@ -44,6 +46,13 @@ def size_before(path, root, saved):
         return 0
 
 
+def content_before(path, root, saved):
+    try:
+        return (saved / os.path.relpath(path, root)).read_bytes()
+    except OSError:
+        return b""
+
+
 def parse(text, root, saved):
     """The changes below the root, in their order; nothing for every other line, so that positions stay."""
     # Where the next `write` of each file goes, because not every write before it reaches an image.
@@ -72,6 +81,14 @@ def parse(text, root, saved):
                 change = ("truncate", path, int(arguments.rsplit(", ", 1)[1]))
             elif call in ("fsync", "fdatasync"):
                 change = ("sync", path)
+            elif call == "copy_file_range":
+                # The kernel copies, so the data is not in the trace; what is copied was there before the operation.
+                source, path = (text_of_path(name) for name in re.findall(r"\d+<([^>]*)>", arguments)[:2])
+                offset = ends.get(path, 0)
+                change = ("write", path, offset, content_before(source, root, saved)[offset:offset + result])
+                ends[path] = offset + result
+            elif call == "syncfs":
+                change = ("sync", EVERYTHING)
             elif call == "openat" and ("O_CREAT" in arguments or "O_TRUNC" in arguments):
                 path = text_of_path(found.group(5) or "")
                 if "O_APPEND" not in arguments:
@@ -144,7 +161,8 @@ def build(image, changes, cut, chance):
         if change[0] == "sync":
             continue
         if change[0] in ("write", "truncate"):
-            is_synced = any(position > at for path, position in synced.items() if path in final.get(at, ()))
+            is_synced = any(position > at for path, position in synced.items()
+                            if path == EVERYTHING or path in final.get(at, ()))
             if is_synced or chance.random() < keep:
                 image.apply(change)
             elif change[0] == "write" and chance.random() < 0.5 and len(change[3]) > BLOCK:

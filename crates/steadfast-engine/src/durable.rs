@@ -71,6 +71,20 @@ pub(crate) fn sync_beside(path: &Path) -> io::Result<()> {
     fs_err::File::open(directory_of(path))?.sync_all()
 }
 
+/// Writes everything to the disk that any process wrote to the file system of a directory. A directory that is gone has
+/// nothing to keep.
+pub(crate) fn sync_file_system(directory: &Path) -> io::Result<()> {
+    let Some(directory) = if_exists(fs_err::File::open(directory))? else { return Ok(()) };
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(directory.file())?;
+    #[cfg(not(target_os = "linux"))]
+    {
+        drop(directory);
+        rustix::fs::sync();
+    }
+    Ok(())
+}
+
 fn directory_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }

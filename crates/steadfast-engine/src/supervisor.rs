@@ -102,10 +102,19 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
             file.sync_all()?;
         }
     }
+    // So must the work in a worktree: the engine commits it only after it has read `exit.json`.
+    if is_in_worktree(directory, &spec.directory) {
+        durable::sync_file_system(&spec.directory)?;
+    }
     write(&directory.join(EXIT), &durable::json(&exit))?;
     here(crash::Point::ExitWritten);
     drop(lock);
     Ok(())
+}
+
+/// Whether an attempt, whose records are in `HOME/runs/ID/ATTEMPT`, works below `HOME/worktrees`.
+fn is_in_worktree(records: &Path, workplace: &Path) -> bool {
+    records.ancestors().nth(3).is_some_and(|home| workplace.starts_with(home.join("worktrees")))
 }
 
 /// The token that the engine hands over.

@@ -16,6 +16,7 @@ use steadfast_system::paths;
 use tempfile::NamedTempFile;
 
 use super::checks::integrity_faults;
+use super::strays;
 use super::{Store, StoreError, beside, connect, connect_read_only, migrate, with_path};
 pub use names::{Backup, BackupKind};
 
@@ -121,6 +122,7 @@ pub fn has_room_for_backup(store: &Path) -> bool {
 impl Store {
     /// Copies the open store to a new file and checks the copy; nothing is overwritten.
     pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
+        strays::remove_unlocked_copies(directory_of(target));
         let copy = self.checked_copy(directory_of(target), true)?;
         put_in_place(copy, target)
     }
@@ -191,6 +193,8 @@ impl Store {
     /// A copy of the store as it is at one moment.
     fn checked_copy(&self, directory: &Path, is_checked: bool) -> Result<NamedTempFile, StoreError> {
         let copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
+        // A lock shows that it is being written; without one, its age does.
+        let _ = copy.as_file().try_lock();
         let snapshot = self.db.unchecked_transaction()?;
         let expected = Contents::of(&snapshot)?;
         copy_database(&snapshot, copy.path())?;

@@ -14,8 +14,16 @@ const GIT_LIMIT: Duration = Duration::from_mins(2);
 const MOST_OUTPUT: u64 = 1 << 20;
 /// Nothing runs in the background, repositories in the worktree cannot name a program to run, and commits and branches
 /// are synced, with the index that made them, so that a power cut loses no work whose iteration is recorded.
-const SETTINGS: [&str; 8] =
-    ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsmonitor=false", "-c", "core.fsync=added"];
+const SETTINGS: [&str; 8] = [
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.fsync=added,reference",
+];
 /// For a commit that fails with the user's identity or signature.
 pub(super) const FALLBACK: [&str; 6] =
     ["-c", "user.name=Steadfast", "-c", "user.email=steadfast@localhost", "-c", "commit.gpgsign=false"];

@@ -16,5 +16,5 @@ fn git_syncs_the_commits_and_branches_of_worktrees() {
     );
     let agent = world.agent("cat > mine; echo done");
     world.run(&["pipeline", "run", "p.yaml", "safe", "--agent", &agent]).succeeds();
-    assert_eq!(std::fs::read_to_string(seen).unwrap(), "added\n");
+    assert_eq!(std::fs::read_to_string(seen).unwrap(), "added,reference\n");
 }

@@ -105,5 +105,5 @@ fn a_pipeline_survives_kills_at_random() {
 
 #[test]
 fn a_graph_with_a_merge_survives_kills_at_random() {
-    kill_at_random(Scenario::Graph, 30);
+    kill_at_random(Scenario::Graph, 15);
 }
