@@ -92,7 +92,8 @@ class SessionStartCompact(Hook):
         world.claude("PreCompact", trigger="auto", custom_instructions="")
 
     def said_done(self, output):
-        return "all tests pass" in output.stdout
+        # The model gets its goal whatever the store is like; the user is told what was not counted.
+        return "all tests pass" in output.stdout and "is not counted yet" not in output.stdout
 
     def recover(self, world):
         return super().recover(world)
@@ -136,7 +137,8 @@ class CodexSessionStart(CodexHook):
     sample = "SessionStart.compact"
 
     def said_done(self, output):
-        return "all tests pass" in output.stdout
+        # The model gets its goal whatever the store is like; the user is told what was not counted.
+        return "all tests pass" in output.stdout and "is not counted yet" not in output.stdout
 
 
 OPERATIONS = [Stop, PostToolUse, UserPromptSubmit, PreCompact, SessionStartCompact, SessionEnd, CodexStop,

@@ -279,6 +279,9 @@ pub fn command_passed(input: &HookInput, paths: &Paths, client: Option<ProcessId
     }
 }
 
+/// The model gets its goal all the same; that must not look as if the start was recorded.
+const UNCOUNTED: &str = " What the session used since is not counted yet.";
+
 /// Lets the turn continue, logs the error, reports it to the user, and pauses the goal unless the store is only busy or
 /// full for a while.
 fn fail_open(call: &Call<'_>, error: &HookError, wall: Millis) -> HookReply {
@@ -286,7 +289,9 @@ fn fail_open(call: &Call<'_>, error: &HookError, wall: Millis) -> HookReply {
     if let HookError::Store(error) = error
         && let Some(outage) = error.outage()
     {
-        return HookReply { context, ..outage::reply(call, outage, error) };
+        let reply = outage::reply(call, outage, error);
+        let message = reply.message.map(|message| if context.is_some() { message + UNCOUNTED } else { message });
+        return HookReply { context, message, ..reply };
     }
     log::line(&call.paths.log_file(), &format!("{} {}: {error}", call.input.event_name, call.session_id()));
     let degraded = Store::open_existing(&call.paths.store).and_then(|mut store| {
@@ -304,7 +309,8 @@ fn fail_open(call: &Call<'_>, error: &HookError, wall: Millis) -> HookReply {
     }
     let consequence =
         if has_news { call.host().spell(" The goal is paused; /goal-resume resumes it.") } else { String::new() };
-    let message = Some(format!("steadfast: {error} ({hint}).{consequence}"));
+    let uncounted = if context.is_some() { UNCOUNTED } else { "" };
+    let message = Some(format!("steadfast: {error} ({hint}).{uncounted}{consequence}"));
     HookReply { context, message, has_news, ..HookReply::default() }
 }
 

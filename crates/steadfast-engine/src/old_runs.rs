@@ -1,11 +1,14 @@
 //! Removes what runs leave that were over long ago: first what their agents printed, later their folders, worktrees and
-//! rows. A run with unsaved work in a worktree stays, and so does one whose end no public file shows yet.
+//! rows. A run with unsaved work in a worktree stays, and so does one whose end no public file shows yet. The outputs of
+//! agents that `steadfast watch` started are bounded too.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::run::RunKind;
+use steadfast_model::text;
 use steadfast_store::{ExpiredRun, Store, StoreError};
 use steadfast_system::config::RetentionConfig;
 
@@ -13,10 +16,15 @@ use crate::lock::RunLock;
 use crate::run_folder::RunFolder;
 use crate::worktree;
 
-/// What is spent is counted for a week, and a clock may be wrong by days.
-const LEAST_DAYS: u32 = 14;
+/// A row counts to what was spent in a week, and a clock may be wrong by days.
+const LEAST_DAYS_OF_ROWS: u32 = 14;
+/// The output of an agent that `steadfast watch` started begins anew beyond this.
+const HEADLESS_MAX: u64 = 8 << 20;
 /// Runs that one step looks at.
 const WALKED: usize = 20;
+
+/// How the names of those outputs begin.
+const HEADLESS: &str = "headless-";
 
 /// The two walks through the runs, as the store names them.
 const OUTPUTS: &str = "run_outputs";
@@ -32,8 +40,10 @@ pub enum OldRunsError {
 
 /// Removes outputs or one run, if that is due. Returns whether there may be more to do now.
 pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis) -> Result<bool, OldRunsError> {
+    bound_headless_outputs(home, keep.output_days, store.read().aged_now(now)?)?;
+    let days_of_rows = if keep.runs_days == 0 { 0 } else { keep.runs_days.max(LEAST_DAYS_OF_ROWS) };
     let walks: [(&str, u32, Remove); 2] =
-        [(OUTPUTS, keep.output_days, remove_outputs), (RUNS, keep.runs_days, remove_run)];
+        [(OUTPUTS, keep.output_days, remove_outputs), (RUNS, days_of_rows, remove_run)];
     for (walk, days, remove) in walks {
         let Some(position) = store.read().walk_position(walk, now)? else { continue };
         let position = if days == 0 { None } else { walk_on(home, store, &position, days, now, remove)? };
@@ -57,8 +67,7 @@ fn walk_on(
     now: Millis,
     remove: Remove,
 ) -> Result<Option<String>, OldRunsError> {
-    let least = if days < LEAST_DAYS { LEAST_DAYS } else { days };
-    let before = store.read().aged_now(now)?.saturating_sub(Millis::from(least) * DAY);
+    let before = store.read().aged_now(now)?.saturating_sub(Millis::from(days) * DAY);
     let runs = store.read().runs_over(before, position, WALKED)?;
     for run in &runs {
         // While this lock is held, no engine can resume the run.
@@ -68,6 +77,27 @@ fn walk_on(
         }
     }
     Ok(runs.last().filter(|_| runs.len() == WALKED).map(|run| run.run_id.clone()))
+}
+
+/// Where `steadfast watch` puts what an agent without a terminal prints.
+pub fn headless_output(home: &Path, goal_id: &str) -> PathBuf {
+    home.join("log").join(format!("{HEADLESS}{}.log", text::head(goal_id, 8)))
+}
+
+/// Empties outputs that are too large, and removes those of agents that ended long ago. Their agents append to them.
+fn bound_headless_outputs(home: &Path, days: u32, now: Millis) -> io::Result<()> {
+    let Ok(entries) = fs_err::read_dir(home.join("log")) else { return Ok(()) };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(HEADLESS)) {
+        let Ok(found) = entry.metadata() else { continue };
+        let written = found.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let written = written.and_then(|at| Millis::try_from(at.as_millis()).ok()).unwrap_or(Millis::MAX);
+        if days > 0 && written < now.saturating_sub(Millis::from(days) * DAY) {
+            fs_err::remove_file(entry.path())?;
+        } else if found.is_file() && found.len() > HEADLESS_MAX {
+            fs_err::OpenOptions::new().write(true).open(entry.path())?.set_len(0)?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes the folders of attempts: what agents printed, word for word.

@@ -100,15 +100,16 @@ impl Publisher {
         Ok(self.files.is_behind(&view)?)
     }
 
-    /// Writes the files as the store has the run, for commands that change a run without an engine.
-    pub fn show(&mut self, row: &RunRow) -> Result<(), PublishError> {
+    /// Writes the files as the store has the run, for commands that change a run without an engine. Returns what the user
+    /// has to hear, such as a broken file that was moved aside.
+    pub fn show(&mut self, row: &RunRow) -> Result<Vec<String>, PublishError> {
         let mut warnings = Vec::new();
         self.repair(&row.plan, &mut warnings);
         let written = self.write(&row.plan, &row.run, &mut warnings);
         for warning in &warnings {
             self.folder.log(warning);
         }
-        written
+        written.map(|()| warnings)
     }
 
     /// Records that the files show the end of a run completely, so that commands need not look again.

@@ -5,8 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steadfast_model::clock::Millis;
-use steadfast_model::run::AttemptId;
 use steadfast_model::run::restart::Restarts;
+use steadfast_model::run::sealed::{self, SealedTexts};
+use steadfast_model::run::{AttemptId, Plan};
+use steadfast_store::RunRow;
 use steadfast_system::{log, paths};
 
 use crate::durable;
@@ -21,6 +23,8 @@ const IN_WORKTREE: &str = "worktree";
 /// Exists while the user wants the run to work in the background.
 const DETACHED: &str = "detached";
 const RESTARTS: &str = "restarts.json";
+/// The texts of the plan that have secrets, whole.
+const SEALED: &str = "sealed.json";
 /// The scripts of the repository that its definitions name.
 const SCRIPTS: &str = "scripts.json";
 /// Exists once the public files show the run; contains the time of the end that they show completely.
@@ -31,6 +35,19 @@ pub fn attempt_of(name: &str) -> Option<AttemptId> {
     let mut numbers = name.split('-').map(|number| number.parse::<u32>().ok());
     let id = AttemptId { stage: numbers.next()??, iteration: numbers.next()??, attempt: numbers.next()?? };
     numbers.next().is_none().then_some(id)
+}
+
+/// Why a plan cannot be put together.
+#[derive(Debug, thiserror::Error)]
+#[error("a prompt of this run had a secret, which was kept only in {}, and is not there", path.display())]
+pub struct SealedTextGone {
+    path: PathBuf,
+}
+
+impl SealedTextGone {
+    pub fn hint(&self) -> &'static str {
+        "start the run again from its definition"
+    }
 }
 
 /// The folder of a run.
@@ -64,6 +81,38 @@ impl RunFolder {
             }
         }
         Ok(())
+    }
+
+    /// Keeps the texts of a plan that have secrets. Called before the row is written, which has them redacted.
+    pub fn seal(&self, plan: &Plan) -> io::Result<()> {
+        let (_, texts) = sealed::seal(plan)?;
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let mut kept = self.sealed_texts();
+        for (place, whole) in texts {
+            let known = kept.entry(place).or_default();
+            known.retain(|text| !whole.contains(text));
+            known.extend(whole);
+        }
+        for private in [self.path.parent().unwrap_or(&self.path), &self.path] {
+            paths::create_private_dir(private)?;
+        }
+        durable::replace(&self.path.join(SEALED), &serde_json::to_vec(&kept)?)
+    }
+
+    /// The plan of a run with its whole texts.
+    pub fn unseal(&self, row: &RunRow) -> Result<Plan, SealedTextGone> {
+        if row.sealed.is_empty() {
+            return Ok(row.plan.clone());
+        }
+        sealed::unseal(&row.plan, &row.sealed, &self.sealed_texts())
+            .ok_or_else(|| SealedTextGone { path: self.path.join(SEALED) })
+    }
+
+    fn sealed_texts(&self) -> SealedTexts {
+        let text = fs_err::read(self.path.join(SEALED)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
     }
 
     pub fn path(&self) -> &Path {

@@ -15,6 +15,7 @@ mod plan;
 mod reason;
 pub mod restart;
 pub mod rule;
+pub mod sealed;
 mod secrets;
 pub mod template;
 

@@ -109,6 +109,9 @@ pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => disk::probe(path),
         _ => None,
     };
+    // Whatever the reason was, it is gone or hits only this file.
+    let of_index = error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE);
+    let fault = fault.or(of_index.then_some(DiskFault::LogIndex));
     if let Some(fault) = fault {
         return StoreError::of_disk(path, fault);
     }

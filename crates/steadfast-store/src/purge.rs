@@ -3,15 +3,11 @@
 //! rewrites the file at once.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::steps::Pace;
 use crate::{Db, Forgotten, Store, StoreError, explain, limit};
 
-/// What one transaction may take: a hook that waits for it must not notice.
-const STEP_TAKES: Duration = Duration::from_millis(25);
-/// Between two steps others get the lock, even those that look for it only now and then.
-const PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 const ROWS: (usize, usize) = (20, 2_000);
 const PAGES: (usize, usize) = (16, 1_024);
 /// How often an emptying of the log is tried, and the pause between two tries. It must not wait: it holds the lock.
@@ -30,32 +26,6 @@ pub enum PurgePart {
 
 /// Called after each step with the part, and with how much of it is done.
 pub type Progress<'a> = &'a mut dyn FnMut(PurgePart, u64, u64);
-
-/// How much one step takes on, so that it needs about [`STEP_TAKES`].
-struct Pace {
-    amount: usize,
-    range: (usize, usize),
-}
-
-impl Pace {
-    fn new(range: (usize, usize)) -> Self {
-        Self { amount: range.0 * 4, range }
-    }
-
-    /// Runs one step, then leaves the store to others for as long.
-    fn step<T>(&mut self, work: impl FnOnce(usize) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let begun = Instant::now();
-        let done = work(self.amount)?;
-        let took = begun.elapsed();
-        if took > STEP_TAKES {
-            self.amount = (self.amount / 2).max(self.range.0);
-        } else if took < STEP_TAKES / 3 {
-            self.amount = (self.amount * 2).min(self.range.1);
-        }
-        thread::sleep(took.clamp(PAUSE, LONGEST_PAUSE));
-        Ok(done)
-    }
-}
 
 impl Store {
     /// Deletes the memory of sessions at the user's request, whatever their state. Their goals stay; a row in `sessions`

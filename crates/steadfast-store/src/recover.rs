@@ -15,7 +15,9 @@ use steadfast_model::clock::Millis;
 
 use super::backup::{self, BackupLock, sync_directory};
 use super::checks::integrity_faults;
-use super::{SCHEMA_VERSION, Store, StoreError, backups, beside, connect, connect_read_only, migrate, with_path};
+use super::{
+    SCHEMA_VERSION, Store, StoreError, backups, beside, connect, connect_read_only, log_damage, migrate, with_path,
+};
 use files::Workshop;
 pub(crate) use files::was_there;
 
@@ -90,6 +92,10 @@ pub enum Damage {
 
 /// Checks a store without changing it. A store that cannot be opened for another reason is an error.
 pub fn damage(path: &Path) -> Result<Option<Damage>, StoreError> {
+    // Before the file is opened: the last to close it writes the log into it, as far as it is read.
+    if log_damage(path)?.is_some() {
+        return Ok(Some(Damage::File));
+    }
     let faults = faults(path)?;
     let is_of_index = faults.iter().all(|fault| fault.contains(SEARCH_INDEX));
     Ok((!faults.is_empty()).then_some(if is_of_index { Damage::SearchIndex } else { Damage::File }))

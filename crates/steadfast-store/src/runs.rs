@@ -25,7 +25,7 @@ pub use notes::NoteRow;
 pub use row::{RunLine, RunRow};
 pub use usage::IterationUsage;
 
-use row::{read, read_line};
+use row::{plan_json, read, read_line};
 
 /// Which runs to list; `None` matches all.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +47,7 @@ impl Db<'_> {
     ) -> Result<RunRow, StoreError> {
         self.refuse_second_live(run_id, project_dir, plan.kind, &plan.name)?;
         let (kind, status) = (<&str>::from(plan.kind), <&str>::from(run.status));
-        let (plan_json, state_json) = (to_json(plan)?, to_json(run)?);
+        let (plan_json, state_json) = (plan_json(plan, None)?, to_json(run)?);
         self.execute(
             "INSERT INTO runs (run_id, name, kind, title, project_dir, status, stage, plan_json, state_json,
                started_at_ms, updated_at_ms)
@@ -229,7 +229,8 @@ impl Db<'_> {
     pub fn change_plan(self, run_id: &str, version: i64, plan: &Plan, now: Millis) -> Result<i64, StoreError> {
         let sql = "UPDATE runs SET plan_json = ?3, updated_at_ms = ?4, version = version + 1
             WHERE run_id = ?1 AND version = ?2";
-        match self.execute(sql, params![run_id, version, to_json(plan)?, now])? {
+        let before = self.run(run_id)?;
+        match self.execute(sql, params![run_id, version, plan_json(plan, before.as_ref())?, now])? {
             1 => Ok(version + 1),
             _ => Err(StoreError::Stale),
         }

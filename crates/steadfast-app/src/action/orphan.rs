@@ -1,5 +1,7 @@
 //! Goals whose session is gone: found, listed, deleted, or adopted by another session.
 
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::{ActionError, Place};
@@ -101,6 +103,11 @@ const JUST_SEEN: Millis = 60_000;
 
 /// Goals whose session is gone and that were not touched for a while, oldest first, at most this many.
 pub fn orphans(db: Db<'_>, older_than: Millis, most: usize, now: Millis) -> Result<Vec<Goal>, StoreError> {
+    Ok(find(db, older_than, most, now)?.into_iter().map(|(goal, _)| goal).collect())
+}
+
+/// The same with their sessions, as they were seen.
+fn find(db: Db<'_>, older_than: Millis, most: usize, now: Millis) -> Result<Vec<(Goal, Option<Session>)>, StoreError> {
     let mut orphans = Vec::new();
     for at in db.oldest_live_goals()? {
         if orphans.len() == most {
@@ -113,8 +120,9 @@ pub fn orphans(db: Db<'_>, older_than: Millis, most: usize, now: Millis) -> Resu
             None if older_than > 0 => older_than.max(DAY),
             _ => older_than,
         };
-        if now - goal.updated_at_ms >= age && session.is_none_or(|session| is_gone(&session, older_than, now)) {
-            orphans.push(goal);
+        let is_old = now - goal.updated_at_ms >= age;
+        if is_old && session.as_ref().is_none_or(|session| is_gone(session, older_than, now)) {
+            orphans.push((goal, session));
         }
     }
     Ok(orphans)
@@ -126,13 +134,19 @@ fn is_gone(session: &Session, older_than: Millis, now: Millis) -> bool {
     !session.is_alive() && (session.ended_at_ms.is_some() || is_silent)
 }
 
-/// Deletes orphans. A goal that was adopted or resumed in between stays.
+/// Deletes orphans, a few in each transaction. Processes are looked at before; a goal or session that changed in between
+/// stays.
 pub fn delete_orphans(store: &mut Store, older_than: Millis, now: Millis) -> Result<Vec<Goal>, ActionError> {
-    store.write(|db| {
-        let orphans = orphans(db, older_than, usize::MAX, now)?;
-        for goal in &orphans {
+    let found = find(store.read(), older_than, usize::MAX, now)?;
+    let mut deleted = HashSet::new();
+    store.write_in_steps(&found, |db, (goal, session)| {
+        let same =
+            db.goal(&goal.session_id)?.is_some_and(|now| now == *goal) && db.session(&goal.session_id)? == *session;
+        if same {
             db.delete_goal(goal)?;
+            deleted.insert(goal.goal_id.clone());
         }
-        Ok(orphans)
-    })
+        Ok::<_, ActionError>(())
+    })?;
+    Ok(found.into_iter().map(|(goal, _)| goal).filter(|goal| deleted.contains(&goal.goal_id)).collect())
 }

@@ -17,34 +17,55 @@ pub struct StoppedAll {
     pub stopped: Vec<RunLine>,
 }
 
-/// Pauses all goals as the user and asks all runs to end, in one transaction. An agent may not.
+/// How often it looks again for goals that began to move while it paused the others.
+const PASSES: usize = 3;
+
+/// Pauses all goals as the user and asks all runs to end, a few in each transaction. An agent may not.
 pub fn pause_all(store: &mut Store, origin: Origin, now: Millis) -> Result<StoppedAll, ActionError> {
     if origin.actor != Actor::User {
         return Err(ActionError::NotForAgents("pause --all"));
     }
-    for goal in store.read().goals()? {
-        if would_move(store.read(), &goal)? {
-            // An unreadable session file must not keep the goal running; the next hook reports it.
-            let _ = refresh(store, &goal, origin, now);
+    let mut done = StoppedAll::default();
+    // Runs first: they start agents of their own.
+    let running = RunFilter { status: Some(RunStatus::Running), ..RunFilter::default() };
+    let runs = store.read().runs(running, usize::MAX)?;
+    let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::Killed.to_string() };
+    store.write_in_steps(&runs, |db, run| db.request_stop(&run.run_id, Some(&stopping)).map(|_| ()))?;
+    done.stopped = runs;
+    for _ in 0..PASSES {
+        let sessions = moving(store.read())?;
+        if sessions.is_empty() {
+            break;
         }
-    }
-    store.write(|db| {
-        hold_queues(db, origin, now)?;
-        let mut done = StoppedAll::default();
-        for goal in db.goals()? {
-            if would_move(db, &goal)? {
+        for goal in sessions.iter().map(|id| store.read().goal(id)).collect::<Result<Vec<_>, _>>()?.iter().flatten() {
+            // An unreadable session file must not keep the goal running; the next hook reports it.
+            let _ = refresh(store, goal, origin, now);
+        }
+        store.write_in_steps(&sessions, |db, session_id| {
+            hold_queue(db, session_id, origin, now)?;
+            if let Some(goal) = db.goal(session_id)?
+                && would_move(db, &goal)?
+            {
                 let change = pause_by_user(&goal, json!({"reason": "user", "all": true}), now);
                 done.paused.push(db.save(&goal, change, origin)?);
             }
+            Ok::<_, ActionError>(())
+        })?;
+    }
+    Ok(done)
+}
+
+/// The sessions of goals that move or would, and of queues whose next goal would start, the newest goal first.
+fn moving(db: Db<'_>) -> Result<Vec<String>, StoreError> {
+    let mut sessions = Vec::new();
+    for goal in db.goals()? {
+        if would_move(db, &goal)? {
+            sessions.push(goal.session_id);
         }
-        let running = RunFilter { status: Some(RunStatus::Running), ..RunFilter::default() };
-        let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::Killed.to_string() };
-        for run in db.runs(running, usize::MAX)? {
-            db.request_stop(&run.run_id, Some(&stopping))?;
-            done.stopped.push(run);
-        }
-        Ok(done)
-    })
+    }
+    let queued = db.sessions_with_next_goal()?;
+    sessions.extend(queued);
+    Ok(sessions)
 }
 
 /// Whether a turn, a wake-up or the user's next prompt would continue the goal, or a limit still grants it a turn.
@@ -57,18 +78,16 @@ fn would_move(db: Db<'_>, goal: &Goal) -> Result<bool, StoreError> {
     })
 }
 
-/// A queue without a live goal would start its next one. Starts it here, so that it is paused with the others.
-fn hold_queues(db: Db<'_>, origin: Origin, now: Millis) -> Result<(), ActionError> {
-    for session_id in db.sessions_with_next_goal()? {
-        let place = match (db.session(&session_id)?, db.goal(&session_id)?) {
-            (Some(session), _) => Place::from(&session),
-            (None, Some(goal)) => {
-                Place { session_id, host: goal.host, project_dir: goal.project_dir, transcript: None }
-            }
-            (None, None) => continue,
-        };
-        // No file is read here: the goal is paused at once, so that nothing before its resumption is charged to it.
-        start_next_with(db, &place, &[], origin, now)?;
-    }
+/// A queue without a live goal would start its next one. Starts it here, so that it is paused in the same transaction.
+fn hold_queue(db: Db<'_>, session_id: &str, origin: Origin, now: Millis) -> Result<(), ActionError> {
+    let place = match (db.session(session_id)?, db.goal(session_id)?) {
+        (Some(session), _) => Place::from(&session),
+        (None, Some(goal)) => {
+            Place { session_id: goal.session_id, host: goal.host, project_dir: goal.project_dir, transcript: None }
+        }
+        (None, None) => return Ok(()),
+    };
+    // No file is read here: the goal is paused at once, so that nothing before its resumption is charged to it.
+    start_next_with(db, &place, &[], origin, now)?;
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::lock::{LOCK_HINT, RunLock};
 use crate::observer::{Observer, Observers};
 use crate::outage::PendingSignals;
 use crate::process::Cancel;
-use crate::run_folder::RunFolder;
+use crate::run_folder::{RunFolder, SealedTextGone};
 
 /// The installation that an engine works for.
 #[derive(Debug, Clone)]
@@ -42,6 +42,8 @@ pub enum DriveError {
     #[error("{0}")]
     Refused(#[from] ReopenError),
     #[error(transparent)]
+    SealedTextGone(#[from] SealedTextGone),
+    #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -53,6 +55,7 @@ impl DriveError {
             Self::NoRun(_) => "list the runs with `steadfast loop list` and `steadfast pipeline list`",
             Self::Driven { .. } => "watch it with `attach`, or end it with `kill`",
             Self::Refused(refusal) => refusal.hint(),
+            Self::SealedTextGone(gone) => gone.hint(),
             Self::Io(error) if error.kind() == std::io::ErrorKind::Unsupported => LOCK_HINT,
             Self::Store(_) | Self::Io(_) => "run `steadfast doctor`",
         }
@@ -70,6 +73,7 @@ pub fn drive(
     let _lock = lock_run(store, engine, run_id)?;
     let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
     let folder = RunFolder::at(&engine.home, run_id);
+    let plan = folder.unseal(&row)?;
     let (sender, messages) = mpsc::channel();
     let pending = PendingSignals::default();
     let (on_signal, received) = (sender.clone(), pending.clone());
@@ -83,7 +87,7 @@ pub fn drive(
         observers: Observers::new(observers, folder.clone()),
         run_id: run_id.to_owned(),
         project: PathBuf::from(&row.project_dir),
-        plan: Arc::new(row.plan),
+        plan: Arc::new(plan),
         run: row.run,
         version: row.version,
         in_worktree: folder.is_in_worktree()?,

@@ -29,10 +29,12 @@ pub(super) enum Size {
     Uuid,
     /// At least so many, up to the end of the word, that look as if drawn by lot.
     Random(usize),
+    /// At least so many, with a digit and this inside.
+    Holding(&'static str, usize),
 }
 
 use Chars::{Alphanumeric, Any, Base64, Dotted, Hex, Path, Uppercase, Url};
-use Size::{Digit, Exactly, Least, Random, Uuid};
+use Size::{Digit, Exactly, Holding, Least, Random, Uuid};
 
 pub(super) type Family = (&'static str, Chars, Size);
 
@@ -109,6 +111,7 @@ pub(super) const FAMILIES: &[Family] = &[
     ("pcsk_ jina_", Url, Digit(30)),
     ("tvly- tvly-dev- tvly-prod-", Alphanumeric, Digit(20)),
     ("fc-", Hex, Exactly(32)),
+    ("key_", Hex, Exactly(64)),
     ("pa-", Url, Random(40)),
     ("wandb_v1_", Url, Least(30)),
     ("phx_ phs_ phc_", Alphanumeric, Digit(30)),
@@ -138,6 +141,12 @@ pub(super) const FAMILIES: &[Family] = &[
     ("zpka_", Url, Digit(30)),
     ("p8e-", Alphanumeric, Exactly(32)),
     ("signkey-prod- signkey-test-", Hex, Least(30)),
+    ("dnkey-", Any, Digit(50)),
+    ("sc_ ext_ scauth_ authress_", Any, Holding(".acc", 50)),
+    ("endr+", Url, Exactly(16)),
+    ("VF.DM. VF.WS.", Dotted, Digit(41)),
+    ("secret-live- secret-test-", Any, Digit(30)),
+    ("esecret_", Alphanumeric, Digit(16)),
     // Chat and mail.
     ("xapp- xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xwfp-", Any, Digit(8)),
     ("xoxe.xox", Url, Digit(20)),
@@ -164,6 +173,7 @@ pub(super) const FAMILIES: &[Family] = &[
     ("live_ test_", Hex, Exactly(35)),
     ("SB-Mid-server- Mid-server- secret-token:", Url, Digit(16)),
     ("pina_", Url, Digit(30)),
+    ("access-sandbox- access-development- access-production-", Url, Uuid),
     ("rk_live_ rk_test_ sk_live_ sk_test_ sk_prod_ rk_prod_ sk_org_live_", Alphanumeric, Least(8)),
     ("whsec_", Base64, Least(16)),
     ("sq0atp- sq0csp- sq0idp-", Url, Least(16)),
@@ -180,6 +190,7 @@ pub(super) const FAMILIES: &[Family] = &[
     ("sm_pat_ sm_aat_ sm_sat_", Alphanumeric, Least(14)),
     // Work.
     ("lin_api_ lin_oauth_", Alphanumeric, Least(16)),
+    ("lip_", Alphanumeric, Digit(18)),
     ("ntn_ secret_", Alphanumeric, Digit(36)),
     ("figd_ figdr_ figo_", Url, Digit(24)),
     ("tfp_", Url, Digit(40)),

@@ -20,7 +20,13 @@ pub(super) fn of_word(text: &str, at: usize, run: &str) -> Option<Range<usize>> 
         "IDENTIFIED" | "identified" => identified(text, end),
         "ENV" | "ARG" => variable(text, end),
         "Private-Lines" => putty(text, end),
-        "requirepass" | "masterauth" | "bindpw" | "rootpw" | "ConvertTo-SecureString" => setting(text, end),
+        "requirepass"
+        | "masterauth"
+        | "bindpw"
+        | "rootpw"
+        | "ConvertTo-SecureString"
+        | "enterprise.contribsys.com"
+        | "gems.contribsys.com" => setting(text, end),
         "thin" => oracle(text, end),
         "PRAGMA" | "pragma" => pragma(text, end),
         "snmp-server" => after(text, end).strip_prefix(" community").and_then(|_| setting(text, end + 10)),

@@ -84,7 +84,9 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
         "auth" | "pass" | "pwd" if !qualified => Grade::Weak,
         "key" if !previous.is_empty() && !has(PLAIN_KEYS, previous) => Grade::Key,
         "sig" | "signature" | "key" | "code" | "sas" if !qualified => Grade::Query,
-        "salt" => Grade::Key,
+        "salt" | "keystring" => Grade::Key,
+        // The password of a paid Ruby gem is named after its server.
+        "com" if name.ends_with("CONTRIBSYS__COM") => Grade::Strong,
         "login" if previous == "sonar" => Grade::Key,
         "session" if name.starts_with('_') => Grade::Key,
         "pin" | "otp" if !qualified => Grade::Pin,

@@ -99,7 +99,7 @@ fn secret(prefix: &str, chars: Chars, size: Size, rest: &str) -> Option<Range<us
     let most = match size {
         Size::Least(_) | Size::Digit(_) => usize::MAX,
         Size::Exactly(_) | Size::Uuid => EXACT_MAX,
-        Size::Random(_) => super::RUN_MAX,
+        Size::Random(_) | Size::Holding(..) => super::RUN_MAX,
     };
     let length = behind.bytes().take(most).take_while(|byte| chars.contain(*byte)).count();
     // A sentence goes on behind these.
@@ -114,6 +114,7 @@ fn secret(prefix: &str, chars: Chars, size: Size, rest: &str) -> Option<Range<us
         Size::Exactly(length) => body.len() == length && word_ends && has_digit(),
         Size::Uuid => is_uuid(body),
         Size::Random(least) => body.len() >= least && word_ends && is_random(body),
+        Size::Holding(part, least) => body.len() >= least && has_digit() && body.contains(part),
     };
     let start = if chars == Chars::Path { prefix.len() } else { 0 };
     complete.then(|| start..prefix.len() + body.len())

@@ -147,8 +147,13 @@ pub(super) fn joined(text: &str, at: usize) -> Option<Range<usize>> {
             let length = follows(Chars::Url);
             ((15..=17).contains(&digits()) && (25..=45).contains(&length)).then(|| at + 1..at + 1 + length)
         }
-        // Asana: the id of a user and a secret.
-        _ => ((15..=17).contains(&digits()) && follows(Chars::Hex) == 32).then(|| at + 1..at + 33),
+        // Asana: the id of a user and a secret. Fal: a UUID and a secret.
+        _ => {
+            let id = if is_uuid(before(text, at, 36)) { 37 } else { 0 };
+            let has_id = (15..=17).contains(&digits()) || id > 0;
+            let has_key = follows(Chars::Alphanumeric) == 32 && follows(Chars::Hex) == 32;
+            (has_id && has_key).then(|| at + 1 - id..at + 33)
+        }
     }
 }
 
@@ -161,18 +166,25 @@ pub(super) fn field(text: &str, at: usize) -> Option<Range<usize>> {
         return None;
     }
     let rest = window(text, at + 1, 200);
-    let line = rest.split(['\n', '\r']).next()?;
+    let line = rest.split(['\n', '\r', '"', '\'', '`']).next()?;
     let first = line.split(':').next()?;
     let port = first == "*" || (first.len() >= 3 && first.len() <= 5 && first.bytes().all(|b| b.is_ascii_digit()));
     if port {
-        let fields: Vec<&str> = line.split(':').collect();
-        let plain =
-            |field: &&str| !field.is_empty() && !field.contains(|c: char| c.is_whitespace() || "/\"'".contains(c));
-        let host = before(text, at, 100).rsplit(char::is_whitespace).next()?;
-        let host = !host.is_empty() && !host.contains([':', '/', '"', '\'']);
-        let password = fields.get(3).filter(|_| host && fields.len() == 4 && fields.iter().all(plain))?;
+        let mut fields = line.splitn(4, ':');
+        let mut plain = || {
+            fields
+                .next()
+                .is_some_and(|field| !field.is_empty() && !field.contains(|c: char| c.is_whitespace() || c == '/'))
+        };
+        let named = plain() && plain() && plain();
+        let host = before(text, at, 100).rsplit(|c: char| c.is_whitespace() || "\"'`".contains(c)).next()?;
+        let host = !host.is_empty() && !host.contains([':', '/']);
+        // In it, a colon is written with a backslash; a path is no password.
+        let password = fields.next().filter(|_| host && named)?;
+        let whole = !password.replace("\\:", "").contains(|c: char| c.is_whitespace() || c == ':');
+        let drawn = !password.contains('/') || password.bytes().any(|byte| byte.is_ascii_digit());
         let end = at + 1 + line.len();
-        return Some(end - password.len()..end);
+        return (!password.is_empty() && whole && drawn).then(|| end - password.len()..end);
     }
     let crypted = first.len() == 13 && first.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./".contains(&byte));
     let days =

@@ -2,7 +2,7 @@
 
 mod rank;
 
-use rusqlite::{Row, ToSql};
+use rusqlite::{Row, ToSql, params};
 use serde::Serialize;
 use serde_json::json;
 
@@ -40,8 +40,8 @@ pub struct Hit {
 }
 
 impl Db<'_> {
-    /// The best matches first, of equal ones the newest. All words must occur, the last one may be a beginning. When
-    /// the index knows none, parts of words count too (languages without spaces, fragments of code); then, any of the
+    /// The best matches first, of equal ones the newest. All words must occur; the last one may be a beginning, unless
+    /// it is common by itself. When the index knows none, parts of words count too (languages without spaces, fragments of code); then, any of the
     /// words.
     pub fn search(
         self,
@@ -98,7 +98,6 @@ impl Db<'_> {
             return Ok(Vec::new());
         }
         let quoted: Vec<String> = known.iter().map(|word| format!("\"{}\"", word.replace('"', "\"\""))).collect();
-        let expression = format!("{}*", quoted.join(joined_by));
         // The index walks from the newest hit back, and ranking by it would look at all hits of each word.
         let sql = format!(
             "SELECT {COLUMNS}, s.host, s.project_dir
@@ -111,11 +110,23 @@ impl Db<'_> {
         );
         let seen = if within.is_some() { SEEN_WITHIN } else { SEEN };
         let (first, last) = within.map_or(Ok((0, i64::MAX)), |within| self.range_of(within))?;
+        let whole = quoted.join(joined_by);
+        // For a beginning, the index collects all hits of all words that begin so before it returns the first.
+        let is_common = self.count_words(&whole, seen, first, last)? == seen;
+        let expression = if is_common { whole } else { format!("{whole}*") };
         let mut hits = self.all_understood(&sql, (expression, category, within, seen, first, last), read_hit)?;
         let words: Vec<&str> = known.iter().map(|word| word.as_str()).collect();
         rank::best_first(&mut hits, &words);
         hits.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(hits)
+    }
+
+    /// How many events match, counted up to `most`.
+    fn count_words(self, expression: &str, most: i64, first: i64, last: i64) -> Result<i64, StoreError> {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM session_events_fts WHERE session_events_fts MATCH ?1
+                     AND rowid BETWEEN ?3 AND ?4 ORDER BY rowid DESC LIMIT ?2)";
+        let mut statement = self.0.prepare_cached(sql)?;
+        Ok(statement.query_row(params![expression, most, first, last], |row| row.get(0))?)
     }
 
     /// The first and the last event of these sessions.

@@ -1,10 +1,13 @@
 //! Rows of runs: complete with plan and state, or as lists show them.
 
 use rusqlite::Row;
+use serde::Deserialize;
+use serde_json::json;
 
-use crate::column::{from_json, process, word};
+use crate::StoreError;
+use crate::column::{from_json, process, to_json, word};
 use steadfast_model::clock::Millis;
-use steadfast_model::run::{Plan, Run, RunKind, RunStatus, Stopping};
+use steadfast_model::run::{Plan, Run, RunKind, RunStatus, Stopping, sealed};
 use steadfast_system::process::ProcessId;
 
 /// A run with its plan and state.
@@ -13,7 +16,10 @@ pub struct RunRow {
     pub run_id: String,
     /// The directory whose `.claude` shows the run.
     pub project_dir: String,
+    /// Without secrets.
     pub plan: Plan,
+    /// The places of texts that were redacted; the folder of the run has them whole.
+    pub sealed: Vec<String>,
     pub run: Run,
     /// What `Db::save_step` has to match.
     pub version: i64,
@@ -50,11 +56,38 @@ pub struct RunLine {
     pub completed_at_ms: Option<Millis>,
 }
 
+/// What is stored with a plan.
+#[derive(Deserialize)]
+struct Sealed {
+    #[serde(default)]
+    sealed: Vec<String>,
+}
+
+/// A plan as it is stored. Where a text is still the redacted one of the row before, its place stays known.
+pub(super) fn plan_json(plan: &Plan, before: Option<&RunRow>) -> Result<String, StoreError> {
+    let value = |error: serde_json::Error| StoreError::Value(error.to_string());
+    let (mut stored, texts) = sealed::seal(plan).map_err(value)?;
+    let mut places: Vec<String> = texts.into_keys().collect();
+    if let Some(before) = before {
+        let old = serde_json::to_value(&before.plan).map_err(value)?;
+        let is_same = |place: &&String| old.pointer(place) == stored.pointer(place) && !places.contains(place);
+        let kept: Vec<String> = before.sealed.iter().filter(is_same).cloned().collect();
+        places.extend(kept);
+    }
+    if !places.is_empty()
+        && let Some(fields) = stored.as_object_mut()
+    {
+        fields.insert("sealed".to_owned(), json!(places));
+    }
+    to_json(&stored)
+}
+
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     Ok(RunRow {
         run_id: row.get("run_id")?,
         project_dir: row.get("project_dir")?,
         plan: from_json(row, "plan_json")?,
+        sealed: from_json::<Sealed>(row, "plan_json")?.sealed,
         run: from_json(row, "state_json")?,
         version: row.get("version")?,
         engine: process(row, "engine_pid", "engine_pid_started")?,

@@ -98,6 +98,7 @@ fn a_run_comes_back_as_it_was_saved() {
         run_id: "run-1".into(),
         project_dir: PROJECT.into(),
         plan: plan.clone(),
+        sealed: Vec::new(),
         run: machine::begin(&plan, START),
         version: 0,
         engine: None,

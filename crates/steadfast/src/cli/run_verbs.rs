@@ -95,7 +95,7 @@ pub(crate) struct LogsArgs {
     /// Maximum number of lines, counted from the end
     #[arg(long, short = 'n', value_name = "LINES", default_value_t = 200)]
     pub(crate) lines: usize,
-    /// Print the agent's raw output, including its JSON events
+    /// Print the agent's raw output, including its JSON events and, in your own terminal, secrets
     #[arg(long)]
     pub(crate) raw: bool,
     /// Print the engine's own log

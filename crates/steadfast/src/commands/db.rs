@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steadfast_model::{clock, text};
-use steadfast_store::{Backup, BackupKind, BackupLock, Store, backups, backups_dir};
+use steadfast_store::{Backup, BackupKind, BackupLock, Store, StoreError, backups, backups_dir, log_damage};
 use steadfast_system::paths::Paths;
 
 use super::own_paths;
@@ -86,6 +86,9 @@ fn list(paths: &Paths) -> CommandOutput {
 }
 
 fn check(paths: &Paths) -> CommandResult {
+    if let Some(message) = log_damage(&paths.store)? {
+        return Err(StoreError::Corrupt { path: paths.store.clone(), message }.into());
+    }
     let store = Store::open_existing(&paths.store)?;
     let faults = store.integrity_faults()?;
     let is_ok = faults.is_empty();

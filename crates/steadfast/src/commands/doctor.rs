@@ -16,7 +16,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::GoalStatus;
 use steadfast_model::host::Capabilities;
 use steadfast_model::text;
-use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
+use steadfast_store::{SCHEMA_VERSION, Store, StoreError, log_damage};
 use steadfast_system::config::{ConfigError, NotifyConfig};
 use steadfast_system::paths::Paths;
 use steadfast_system::{bounded, watch_lock};
@@ -31,6 +31,8 @@ use crate::{plugin, programs};
 /// A program that works prints its version at once.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
+/// The check of the log of the store.
+const LOG: &str = "store_log";
 /// Goals that are looked at for a count.
 const ORPHANS_COUNTED: usize = 50;
 /// A file up to this size is checked for faults without being asked: it takes milliseconds.
@@ -47,7 +49,10 @@ pub(crate) fn run(db: Option<&Path>, full: bool) -> CommandResult {
 pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: bool) -> CommandOutput {
     let mut checks = vec![places::home(paths), places::permissions(paths), places::config(paths, broken_config)];
     checks.extend(places::strays(paths));
-    checks.extend(store(paths, full));
+    let of_store = store(paths, full);
+    // The others open the store, and the last to close it writes the log into it, as far as it is read.
+    let may_open = of_store.iter().all(|check| check.id != LOG);
+    checks.extend(of_store);
     checks.extend(backups::check(paths));
     checks.push(other_stores(paths));
     checks.extend(predecessor());
@@ -58,9 +63,11 @@ pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: b
         checks.extend(version(facts, program.as_deref()));
         checks.extend((adapter.checks)(program.as_deref()));
     }
-    checks.extend(appointments(paths));
+    if may_open {
+        checks.extend(appointments(paths));
+        checks.push(mcp_server());
+    }
     checks.extend(plugin::is_current(&paths.home).map(plugin_hooks));
-    checks.push(mcp_server());
     checks.extend(notifications(&paths.config.notify));
     checks.push(log(paths));
     let overall = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
@@ -101,6 +108,11 @@ fn hint_of(error: &StoreError, paths: &Paths) -> String {
 }
 
 fn store(paths: &Paths, full: bool) -> Vec<DoctorCheck> {
+    match log_damage(&paths.store) {
+        Ok(None) => {}
+        Ok(Some(message)) => return vec![fail(LOG, message, "nothing was changed; run `steadfast db recover`")],
+        Err(error) => return vec![fail(LOG, error.to_string(), "make the log of the store readable")],
+    }
     let store = match Store::open_existing(&paths.store) {
         Ok(store) => store,
         Err(StoreError::Missing(_)) => {

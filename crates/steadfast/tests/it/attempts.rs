@@ -284,13 +284,12 @@ fn an_attempt_survives_its_parent_and_a_hangup() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn an_attempt_runs_in_a_pid_namespace() {
     // In a pid namespace, the session of its creator is outside and has the id 0.
     let apart = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
     let unshare = || std::process::Command::new("unshare");
     if !unshare().args(apart).arg("true").status().is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: process namespaces are not allowed here");
+        crate::outages::skipped("process namespaces are not allowed here");
         return;
     }
     let world = World::without_key();

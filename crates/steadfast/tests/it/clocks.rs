@@ -360,3 +360,28 @@ fn another_time_zone_changes_no_limit() {
     machine.says("m1", 10);
     assert_eq!(machine.stop("m1")["decision"], "block");
 }
+
+/// A day of a cap is a local one. A journey does not begin it anew.
+#[test]
+fn another_time_zone_lifts_no_daily_cap() {
+    let machine = Machine::new();
+    std::fs::write(machine.env.home().join("config.toml"), "[limits]\ndaily_tokens = 5000\n").unwrap();
+    // 18:00 in UTC is long after midnight at both ends of the world.
+    machine.jump(18 * HOUR - machine.now() % DAY);
+    machine.env.start(&["x"]);
+    machine.says("m1", 6_000);
+    machine.stop("m1");
+    let reached = || {
+        let zones = ["Pacific/Kiritimati", "UTC", "Pacific/Pago_Pago"].map(|zone| {
+            let mut command = machine.env.command(&["goal", "status", "--json", "--session", "s1"]);
+            finish(command.env("TZ", zone), b"").succeeds().json()["goal"]["caps"].clone()
+        });
+        assert!(zones.iter().all(|caps| caps == &zones[0]), "{zones:?}");
+        zones[0].as_array().unwrap().iter().any(|cap| cap["name"] == "daily_tokens" && cap["reached"] == true)
+    };
+    assert!(reached());
+    machine.pass(4 * HOUR);
+    assert!(reached(), "it is the same day in all of them");
+    machine.pass(24 * HOUR);
+    assert!(!reached(), "and the next day in all of them");
+}

@@ -219,6 +219,10 @@ fn damage_is_reported_or_harmless_wherever_it_is() {
             // SQLite has no checksums: a value in a cell can change unseen, but not more than a sector.
             _ => {
                 assert!(is_store && matches!(harm_kind, Harm::Flip | Harm::Sector), "{about}: {history:?}");
+                let ids = |goals: &[(String, String, i64)]| goals.iter().map(|goal| goal.1.clone()).collect::<Vec<_>>();
+                let same = history.code == 0 && ids(&goals_of(&history.json())) == ids(&world.goals);
+                let named = world.env.run(&["db", "check"]).code == 4;
+                assert!(same || named, "{about}: other goals, and no check names the damage: {history:?}");
                 undetected += 1;
             }
         }
@@ -242,4 +246,81 @@ fn damage_is_reported_or_harmless_wherever_it_is() {
         reported > 0 && harmless > 0,
         "of {TRIALS} trials {reported} reported, {harmless} harmless, {undetected} not seen"
     );
+}
+
+/// SQLite reads the log up to its first damaged frame, and drops what is behind it without a word.
+#[test]
+fn damage_inside_the_log_is_named_before_anything_is_dropped() {
+    let world = World::new();
+    let env = &world.env;
+    let log = env.home().join("goals.db-wal");
+    // While another process has the store open, the log stays.
+    let reader = rusqlite::Connection::open(env.store()).unwrap();
+    reader.query_row("SELECT count(*) FROM goals", [], |_| Ok(())).unwrap();
+    for session in ["s5", "s6", "s7"] {
+        env.run(&["goal", "start", "Only the log has it", "--session", session]).succeeds();
+    }
+    let files = [env.store(), log.clone()].map(|path| (path.clone(), fs::read(path).unwrap()));
+    drop(reader);
+    let put = |flip: Option<usize>| {
+        let _ = fs::remove_file(env.home().join("goals.db-shm"));
+        for (path, bytes) in &files {
+            let mut bytes = bytes.clone();
+            if let Some(at) = flip.filter(|_| path == &log) {
+                bytes[at] ^= 1;
+            }
+            fs::write(path, bytes).unwrap();
+        }
+    };
+    put(None);
+    assert_eq!(env.run(&["db", "check"]).succeeds().stdout, "ok\n");
+    put(Some(32 + 24 + 100));
+    let before = files_and_bytes(&world);
+    let check = env.run(&["db", "check"]);
+    check.fails_with(4, "goals.db-wal is damaged at frame 1");
+    assert!(check.stderr.contains("steadfast db recover"), "{check:?}");
+    let doctor = env.run(&["doctor"]);
+    assert!(doctor.code == 4 && doctor.stdout.contains("is damaged at frame 1"), "{doctor:?}");
+    assert!(files_and_bytes(&world) == before, "nothing was changed");
+    let recovered = env.run(&["db", "recover", "--json"]).succeeds().json();
+    assert_eq!(recovered["outcome"], "rebuilt");
+    let kept = recovered["kept"].as_str().unwrap();
+    assert!(fs::read(format!("{kept}-wal")).unwrap() == before[1].1, "the damaged log is kept");
+    let found = goals_of(&world.history().succeeds().json());
+    assert!(world.goals.iter().all(|goal| found.iter().any(|other| other.1 == goal.1)), "{found:?}");
+}
+
+/// The store and its log, as they are.
+fn files_and_bytes(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = [world.env.store(), world.env.home().join("goals.db-wal")];
+    paths.into_iter().map(|path| (path.clone(), fs::read(path).unwrap_or_default())).collect()
+}
+
+/// The store has the truth: each file is written again, and the damaged one is kept and named.
+#[test]
+fn a_damaged_state_file_is_named_kept_and_written_again() {
+    for file in ["loop-state-r.json", "loop-sessions.json", "loop-completions.json"] {
+        for cut in [true, false] {
+            let world = crate::runs::World::new();
+            world.loop_type("count", "completion: fixed-n\n");
+            world.loop_run(&["count", "r"], "echo done", &["--max", "1"]).succeeds();
+            let path = world.claude(file);
+            let mut bytes = fs::read(&path).unwrap();
+            if cut {
+                bytes.truncate(bytes.len() / 2);
+            } else {
+                let length = bytes.len();
+                overwrite(&mut bytes, length / 2, 64, 0);
+            }
+            fs::write(&path, &bytes).unwrap();
+            let status = world.run(&["loop", "status", "r", "--json"]);
+            assert_eq!(status.succeeds().json()["status"], "completed", "{file}");
+            let resumed = world.run(&["loop", "resume", "r", "--max", "2"]);
+            let aside = path.with_file_name(format!("{file}.broken-1"));
+            let words = format!("{}{}{}", status.stderr, resumed.succeeds().stdout, resumed.stderr);
+            assert!(words.contains(&aside.display().to_string()), "{file} is not named: {resumed:?}");
+            assert!(fs::read(&aside).unwrap() == bytes, "{file} is kept as it was");
+            serde_json::from_slice::<Value>(&fs::read(&path).unwrap()).unwrap();
+        }
+    }
 }

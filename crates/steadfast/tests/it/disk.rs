@@ -4,6 +4,8 @@
 mod config_keys;
 mod full_disk;
 mod half_setup;
+#[cfg(target_os = "linux")]
+mod injected;
 mod permissions;
 mod process_limits;
 mod saved_changes;

@@ -142,3 +142,46 @@ fn many_processes_write_at_once_and_none_sees_an_error() {
     assert!(!log.contains("busy") && !log.contains("locked"), "{log}");
     assert_eq!(env.run(&["db", "check"]).succeeds().stdout, "ok\n");
 }
+
+/// A row that cannot be changed shows where a transaction ended: what was committed before it stays.
+#[test]
+fn many_goals_are_deleted_and_paused_in_steps_so_that_others_write_in_between() {
+    let env = with_goals(&sessions(1));
+    env.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
+         INSERT INTO goals (session_id, goal_id, objective, status, created_at_ms, updated_at_ms)
+         SELECT 'm' || i, 'many-' || i, 'Objective', 'active', i, i FROM n",
+    );
+    let last_of =
+        |sql: &str| env.execute(&format!("CREATE TRIGGER held BEFORE {sql} BEGIN SELECT RAISE(ABORT, 'held'); END"));
+    let left = |what: &str| {
+        env.sql(&format!("SELECT count(*) FROM goals WHERE session_id LIKE 'm%' AND {what}"))[0][0]
+            .parse::<usize>()
+            .unwrap()
+    };
+
+    // The newest goal is the first of the list.
+    last_of("UPDATE ON goals WHEN OLD.session_id = 'm1'");
+    env.run(&["goal", "pause", "--all"]).fails_with(4, "held");
+    assert!((1..600).contains(&left("status = 'active'")), "{} are active", left("status = 'active'"));
+    env.execute("DROP TRIGGER held");
+    env.run(&["goal", "pause", "--all"]).succeeds();
+    assert_eq!(left("status = 'active'"), 0);
+
+    env.execute("UPDATE goals SET updated_at_ms = 1 WHERE session_id LIKE 'm%'");
+    last_of("DELETE ON goals WHEN OLD.session_id = 'm600'");
+    env.run(&["goal", "cleanup", "--delete"]).fails_with(4, "held");
+    assert!((1..600).contains(&left("1")), "{} are left", left("1"));
+    env.execute("DROP TRIGGER held");
+    let cleanup =
+        env.command(&["goal", "cleanup", "--delete", "--json"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let others: Vec<ClientChild> = (0..3).map(|answer| stop(&env, "s0", answer)).collect();
+    assert!(cleanup.wait_with_output().unwrap().status.success());
+    for mut other in others {
+        other.wait();
+    }
+    assert_eq!(
+        (left("1"), env.sql("SELECT count(*) FROM goals WHERE session_id = 's0'")),
+        (0, vec![vec!["1".to_owned()]])
+    );
+}

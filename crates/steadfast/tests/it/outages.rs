@@ -148,10 +148,22 @@ fn a_busy_store_leaves_the_goal_alone() {
     assert_eq!(log.matches("the store is busy").count(), 3, "{log}");
 }
 
+/// Records that a test did nothing. A test runner hides what a passing test prints, so `./test` prints this file in the
+/// end.
+#[expect(clippy::print_stderr, reason = "a test that does nothing says so")]
+pub(crate) fn skipped(why: &str) {
+    use std::io::Write as _;
+    let thread = std::thread::current();
+    let line = format!("SKIPPED {}: {why}\n", thread.name().unwrap_or("a test").replace('\n', " "));
+    eprint!("{line}");
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("skipped.txt");
+    let mut file = std::fs::File::options().create(true).append(true).open(file).unwrap();
+    file.write_all(line.as_bytes()).unwrap();
+}
+
 /// Runs a script in a mount namespace of its own, with the binary as `$1`, the home as `$2`, and a client
 /// that runs one hook as `$CLIENT`. `None` where mounting is
 /// not allowed.
-#[expect(clippy::print_stdout, reason = "a test that does nothing says so")]
 pub(crate) fn with_mounts(env: &Env, script: &str, arguments: &[&str]) -> Option<Output> {
     let apart = |script: &str| {
         let mut command = Command::new("unshare");
@@ -169,7 +181,7 @@ pub(crate) fn with_mounts(env: &Env, script: &str, arguments: &[&str]) -> Option
     };
     let tried = apart("mount -t tmpfs tmpfs \"$2\"");
     if tried.code != 0 {
-        println!("SKIPPED: mounts are not allowed here: {tried:?}");
+        skipped(&format!("mounts are not allowed here: {}", tried.stderr.trim()));
         return None;
     }
     // The disk disappears with the shell, so its content is copied back.

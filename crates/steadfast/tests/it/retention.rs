@@ -269,3 +269,42 @@ fn old_runs_go_with_their_folders_and_unsaved_work_stays() {
         assert_eq!(left.len(), 0, "a worktree whose work is committed is removed when its run ends");
     }
 }
+
+#[test]
+fn outputs_of_runs_go_after_output_days_and_the_runs_stay() {
+    let world = World::new();
+    let env = &world.env;
+    std::fs::create_dir_all(env.home()).unwrap();
+    std::fs::write(env.home().join("config.toml"), "[retention]\noutput_days = 2\nruns_days = 3\n").unwrap();
+    world.loop_type("count", "completion: fixed-n\n");
+    world.loop_run(&["count", "old"], "echo out", &["--max", "1"]).succeeds();
+    let run = env.home().join("runs").join(&env.sql("SELECT run_id FROM runs")[0][0]);
+    let is_printed = || run.join("1-1-1").is_dir();
+    let cleaned = |days: i64| {
+        env.age_all(days);
+        env.execute("DELETE FROM upkeep");
+        world.run(&["loop", "cleanup"]).succeeds();
+        (is_printed(), env.number("SELECT count(*) FROM runs"))
+    };
+    assert_eq!(cleaned(1), (true, 1));
+    assert_eq!(cleaned(4), (false, 1), "its row counts to what was spent, so it stays for 14 days");
+    assert_eq!(cleaned(10), (false, 0));
+}
+
+#[test]
+fn outputs_of_headless_agents_are_bounded_in_size_and_time() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    let logs = env.home().join("log");
+    std::fs::create_dir_all(&logs).unwrap();
+    let (large, old, other) = (logs.join("headless-1.log"), logs.join("headless-2.log"), logs.join("watch.log"));
+    std::fs::write(&large, vec![b'x'; 9 << 20]).unwrap();
+    for path in [&old, &other] {
+        std::fs::write(path, "x").unwrap();
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_hours(31 * 24)).unwrap();
+    }
+    env.hook("s9", &json!({"hook_event_name": START, "source": "startup"}));
+    assert_eq!(std::fs::metadata(&large).unwrap().len(), 0);
+    assert!(!old.exists() && other.exists());
+}

@@ -169,3 +169,48 @@ fn what_is_said_to_a_run_is_kept_without_its_secret() {
     world.ends("loop", "two");
     assert_clean(&world.env);
 }
+
+/// The agent gets the prompt as it was written, also after a resume; no row, backup or list has it.
+#[test]
+fn the_prompt_of_a_run_is_kept_whole_only_in_its_private_folder() {
+    let world = World::new();
+    let env = &world.env;
+    world.loop_type("deploy", "completion: fixed-n\n");
+    let prompt = env.home().join("loops/deploy/prompt.md");
+    std::fs::write(&prompt, with_key("Deploy it with")).unwrap();
+    let script = "cat >> got; echo; echo done";
+    world.loop_run(&["deploy", "r"], script, &["--max", "1"]).succeeds();
+    // The plan was read once.
+    std::fs::write(&prompt, "Something else").unwrap();
+    let id = env.sql("SELECT run_id FROM runs")[0][0].clone();
+    let sealed = env.home().join("runs").join(&id).join("sealed.json");
+    assert_eq!(std::fs::metadata(&sealed).unwrap().permissions().mode() & 0o777, 0o600);
+    world.run(&["db", "backup"]).succeeds();
+    assert_clean(env);
+    assert!(!world.run(&["loop", "status", "r", "--json"]).succeeds().stdout.contains(KEY));
+    world.run(&["loop", "resume", "r", "--max", "2"]).succeeds();
+    let got = || std::fs::read_to_string(world.in_project("got")).unwrap();
+    assert_eq!(got().matches(KEY).count(), 2);
+    assert_clean(env);
+    std::fs::remove_file(&sealed).unwrap();
+    world.run(&["loop", "resume", "r", "--max", "3"]).fails_with(3, "sealed.json");
+    assert_eq!(got().matches("Deploy").count(), 2);
+}
+
+#[test]
+fn logs_show_secrets_only_to_a_person_who_asks_for_them() {
+    let world = World::new();
+    world.loop_type("print", "completion: fixed-n\n");
+    world.loop_run(&["print", "r"], &format!("echo the key is {KEY}; echo and {KEY} >&2"), &["--max", "1"]).succeeds();
+    for arguments in [&["loop", "logs", "r"][..], &["loop", "logs", "r", "--json"], &["loop", "logs", "r", "-f"]] {
+        let shown = world.run(arguments);
+        assert!(
+            !shown.succeeds().stdout.contains(KEY) && shown.stdout.contains("[redacted]"),
+            "{arguments:?}: {shown:?}"
+        );
+    }
+    let raw = &["loop", "logs", "r", "--raw"];
+    assert!(world.run(raw).succeeds().stdout.contains(KEY));
+    let inside = finish(world.env.command(raw).env("CLAUDECODE", "1"), b"");
+    assert!(!inside.succeeds().stdout.contains(KEY), "{inside:?}");
+}

@@ -162,3 +162,21 @@ fn no_query_is_an_error_or_an_expression() {
     assert_eq!(world.found("plain NOT words", Scope::All), ["plain words"], "no operator: some of the words");
     assert_eq!(world.store.read().search("plain", Scope::All, None, 0).unwrap(), []);
 }
+
+/// The index collects all hits of all words with a beginning before it returns one.
+#[test]
+fn a_common_word_is_not_searched_as_a_beginning() {
+    let mut world = World::new();
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001)
+        INSERT INTO session_events (session_id, category, kind, importance, text, created_at_ms)
+        SELECT 'many', 'prompt', 'prompt', 2, 'parser ' || i, 1 FROM n";
+    world.store.db.execute_batch(fill).unwrap();
+    world.remember(vec![prompt("parsers"), prompt("printers")]);
+    let found = |query| {
+        let hits = world.store.read().search(query, Scope::All, None, 5_000).unwrap();
+        let texts: Vec<String> = hits.into_iter().map(|hit| hit.event.text).collect();
+        (texts.len(), texts.contains(&"parsers".to_owned()))
+    };
+    assert_eq!(found("parser"), (1_000, false));
+    assert_eq!((found("parsers"), found("print")), ((1, true), (1, false)), "others may be beginnings");
+}

@@ -10,10 +10,10 @@ use steadfast_app::hook::forget_told_of_damage;
 use steadfast_model::clock;
 use steadfast_model::goal::{Actor, Goal, GoalStatus};
 use steadfast_store::{
-    Damage, Origin, Rebuilt, RecoveredTable, Recovery, RecoveryOptions, Store, StoreError, damage, recover,
+    Damage, Origin, Rebuilt, RecoveredTable, Recovery, RecoveryOptions, Store, StoreError, damage, log_damage, recover,
 };
 use steadfast_system::paths::Paths;
-use steadfast_system::process::{FileHolder, holders};
+use steadfast_system::process::{self, FileHolder, holders};
 
 use crate::commands::person;
 use crate::error::{CliError, code};
@@ -25,7 +25,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 const CAUSE: &str = "the store was recovered; what the goal spent last may be missing";
 
 pub(super) fn run(paths: &Paths, from: Option<&Path>, dry_run: bool) -> CommandResult {
-    if person::caller(paths) != Actor::User {
+    // A damaged log must not be opened: the last to close the store writes it into the file, as far as it is read.
+    let log_is_damaged = log_damage(&paths.store)?.is_some();
+    let is_agent = if log_is_damaged { process::is_inside_agent() } else { person::caller(paths) != Actor::User };
+    if is_agent {
         let message = "an agent may not recover the store";
         return Err(CliError::new(code::WRONG_STATE, message, "type it in a terminal of your own"));
     }
@@ -35,7 +38,7 @@ pub(super) fn run(paths: &Paths, from: Option<&Path>, dry_run: bool) -> CommandR
         return Err(CliError::new(code::WRONG_STATE, "the store is not damaged", hint));
     }
     if !dry_run && damage == Some(Damage::File) {
-        refuse_while_open(&paths.store)?;
+        refuse_while_open(&paths.store, log_is_damaged)?;
     }
     let mut paused = Vec::new();
     let options = RecoveryOptions { from, dry_run };
@@ -63,8 +66,8 @@ pub(super) fn run(paths: &Paths, from: Option<&Path>, dry_run: bool) -> CommandR
 }
 
 /// Other processes would write on into the file that is moved aside. One that nothing can open has no such processes.
-fn refuse_while_open(store: &Path) -> Result<(), CliError> {
-    if Store::open_existing(store).is_err() {
+fn refuse_while_open(store: &Path, log_is_damaged: bool) -> Result<(), CliError> {
+    if !log_is_damaged && Store::open_existing(store).is_err() {
         return Ok(());
     }
     let beside = ["-wal", "-shm"].map(|suffix| {

@@ -17,7 +17,7 @@ pub(super) fn client_started(input: &HookInput, paths: &Paths) {
     // Dropped without waiting: the client waits for the hook.
     drop(backups::ensure(paths));
     let looks_for_appointments = !watch_lock::is_held(&paths.home);
-    let has_runs = paths.home.join("runs").is_dir();
+    let has_runs = paths.home.join("runs").is_dir() || paths.home.join("log").is_dir();
     if !looks_for_appointments && !has_runs {
         return;
     }

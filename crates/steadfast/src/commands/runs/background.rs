@@ -173,7 +173,7 @@ pub(super) fn attach(context: &RunContext, name: &str) -> CommandResult {
         return Err(CliError::new(code::WRONG_STATE, format!("{kind} {name} is over ({})", row.run.status), hint));
     }
     let interrupted = interrupt::flag()?;
-    let mut follower = Follower::new(context, &row, false);
+    let mut follower = Follower::new(context, &row, false, false);
     follower.begin_at_last(LINES_BEFORE);
     let mut progress = Progress::new();
     loop {

@@ -178,7 +178,10 @@ impl Cleanup<'_> {
             self.done.zombies.push(files::registry_key(line.kind, &line.name));
             if !self.arguments.dry_run {
                 let row = store.write(|db| db.mark_orphan(&row, clock::now()))?;
-                Publisher::open(&paths.home, &paths.store, &row)?.show(&row)?;
+                let warnings = Publisher::open(&paths.home, &paths.store, &row)?.show(&row)?;
+                for warning in warnings {
+                    output::note(&format!("note: {warning}"));
+                }
             }
         }
         Ok(())

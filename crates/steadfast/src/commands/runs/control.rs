@@ -137,6 +137,9 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
         let message = format!("cannot resume {kind} {name}: its goal no longer exists");
         return Err(CliError::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
     }
+    let folder = RunFolder::at(&context.paths.home, &row.run_id);
+    let plan = folder.unseal(&row).map_err(|gone| driving::refused(&row, gone.into()))?;
+    let row = RunRow { plan, ..row };
     // Its engine saved the end and died before it published it. Only that is left to do.
     let is_unpublished_end = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
     let (plan, changes) = new_agent.map_or_else(|| (row.plan.clone(), Vec::new()), |new| new.put_into(context, &row));
@@ -145,6 +148,7 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
         preflight::check_rest(context, &planned)?;
         trust::require_again(context, &planned, arguments.trust)?;
     }
+    folder.seal(&planned.plan)?;
     let row = save_plan(&mut store, &row, planned)?;
     for change in changes {
         log::line(&RunFolder::at(&context.paths.home, &row.run_id).engine_log(), &change);

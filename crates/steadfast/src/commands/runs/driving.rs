@@ -87,6 +87,9 @@ pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
             CliError::new(code::WRONG_STATE, format!("{kind} {name}: {refusal}"), refusal.hint())
         }
         DriveError::NoRun(_) => CliError::new(code::NOT_FOUND, error.to_string(), error.hint()),
+        DriveError::SealedTextGone(gone) => {
+            CliError::new(code::WRONG_STATE, format!("cannot resume {kind} {name}: {gone}"), gone.hint())
+        }
         DriveError::Store(error) => error.into(),
         DriveError::Io(error) => error.into(),
     }

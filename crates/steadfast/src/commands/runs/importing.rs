@@ -223,6 +223,7 @@ fn number_in(plan: &Plan, old: &OldRun, stage: u32) -> Option<u32> {
 fn add(context: &RunContext, store: &mut Store, old: &OldRun, plan: &Plan) -> Result<(), CliError> {
     let started = old.started_at_ms.unwrap_or(context.now);
     let project = context.project_dir();
+    RunFolder::at(&context.paths.home, &old.id).seal(plan)?;
     let added = store.write(|db| {
         let mut version = db.create_run(&old.id, &project, plan, &machine::begin(plan, started), started)?.version;
         let run = state_of(plan, old, context.now);
@@ -245,6 +246,7 @@ fn add(context: &RunContext, store: &mut Store, old: &OldRun, plan: &Plan) -> Re
 
 /// Gives a run that has only its history the plan that was missing.
 fn complete(context: &RunContext, store: &mut Store, row: &RunRow, old: &OldRun, plan: &Plan) -> Result<(), CliError> {
+    RunFolder::at(&context.paths.home, &row.run_id).seal(plan)?;
     store.write(|db| {
         let version = db.complete_plan(&row.run_id, row.version, plan, context.now)?;
         db.save_step(&row.run_id, version, &all_stages(state_of(plan, old, context.now)), context.now)

@@ -1,5 +1,8 @@
 //! `logs`: prints the output of agents from the files of their attempts: its end, or with `-f` as it grows. Event streams
-//! are shown as text unless `--raw` is given. Control characters never reach the terminal.
+//! are shown as text unless `--raw` is given. Control characters never reach the terminal, and secrets only with `--raw`
+//! in the user's own terminal.
+
+mod clean;
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -15,8 +18,10 @@ use steadfast_model::text;
 use steadfast_store::RunRow;
 use steadfast_system::bounded::{self, Part};
 
+use self::clean::Clean;
 use super::RunContext;
 use crate::cli::LogsArgs;
+use crate::commands::person;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
@@ -30,9 +35,12 @@ const LONGEST_LINE: usize = 64 * 1024;
 
 pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> CommandResult {
     let (_, row) = context.find(&arguments.name)?;
+    let shows_secrets = arguments.raw && !person::caller(&context.paths).is_agent();
     if arguments.engine {
         let path = RunFolder::at(&context.paths.home, &row.run_id).engine_log();
+        let mut clean = Clean::unless(shows_secrets);
         let lines = read_last_lines(&path, arguments.lines);
+        let lines: Vec<String> = lines.iter().filter_map(|line| clean.line(line)).collect();
         return Ok(CommandOutput { text: lines.join("\n"), json: json!({"lines": lines}), code: 0 });
     }
     let attempts = attempts(&context.paths.home, &row.run_id);
@@ -42,7 +50,7 @@ pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> CommandResult 
     };
     let newest = attempts.iter().rfind(wanted).copied();
     if arguments.follow && arguments.iteration.is_none() {
-        let mut follower = Follower::new(context, &row, arguments.raw);
+        let mut follower = Follower::new(context, &row, arguments.raw, shows_secrets);
         if let Some(id) = newest {
             follower.begin_at(id, arguments.lines);
         }
@@ -61,7 +69,10 @@ pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> CommandResult 
     let attempt = Attempt::at(&context.paths.home, &row.run_id, id);
     let host = host_of(&row.plan, id).filter(|_| !arguments.raw);
     let readable = |path: &Path, host| -> Vec<String> {
-        read_last_lines(path, arguments.lines).iter().filter_map(|line| readable_line(line, host)).collect()
+        let mut clean = Clean::unless(shows_secrets);
+        let lines = read_last_lines(path, arguments.lines);
+        let lines = lines.iter().filter_map(|line| readable_line(line, host));
+        lines.filter_map(|line| clean.line(&line)).collect()
     };
     let lines = readable(&attempt.output(), host);
     let errors = readable(&attempt.errors(), None);
@@ -173,6 +184,7 @@ pub(super) struct Follower<'a> {
     context: &'a RunContext,
     row: &'a RunRow,
     raw: bool,
+    clean: Clean,
     current: Option<AttemptId>,
     offset: u64,
     /// A line that is not complete yet.
@@ -180,8 +192,9 @@ pub(super) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    pub(super) fn new(context: &'a RunContext, row: &'a RunRow, raw: bool) -> Self {
-        Self { context, row, raw, current: None, offset: 0, partial: Vec::new() }
+    pub(super) fn new(context: &'a RunContext, row: &'a RunRow, raw: bool, shows_secrets: bool) -> Self {
+        let clean = Clean::unless(shows_secrets);
+        Self { context, row, raw, clean, current: None, offset: 0, partial: Vec::new() }
     }
 
     fn attempts(&self) -> Vec<AttemptId> {
@@ -229,13 +242,16 @@ impl<'a> Follower<'a> {
         self.partial.extend(bytes);
         while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
             let whole: Vec<u8> = self.partial.drain(..=end).collect();
-            if let Some(text) = readable_line(String::from_utf8_lossy(&whole).trim_end_matches(['\n', '\r']), host) {
+            let whole = String::from_utf8_lossy(&whole);
+            let text = readable_line(whole.trim_end_matches(['\n', '\r']), host);
+            if let Some(text) = text.and_then(|text| self.clean.line(&text)) {
                 line(id, &text);
             }
         }
         if self.partial.len() > LONGEST_LINE || (has_ended && !is_more && !self.partial.is_empty()) {
             let rest = std::mem::take(&mut self.partial);
-            if let Some(text) = readable_line(&String::from_utf8_lossy(&rest), host) {
+            let text = readable_line(&String::from_utf8_lossy(&rest), host);
+            if let Some(text) = text.and_then(|text| self.clean.line(&text)) {
                 line(id, &text);
             }
         }
@@ -254,6 +270,7 @@ impl<'a> Follower<'a> {
         if next.is_some() {
             self.current = next;
             self.offset = 0;
+            self.clean.begin_anew();
         }
         next.is_some()
     }

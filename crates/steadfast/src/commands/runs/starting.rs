@@ -88,6 +88,7 @@ pub(in crate::commands) fn start(
     RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     RunFolder::at(home, &new.run_id).set_scripts(&scripts)?;
     RunFolder::at(home, &new.run_id).set_input_files(&new.input_files)?;
+    RunFolder::at(home, &new.run_id).seal(&plan)?;
     let project = context.project_dir();
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {

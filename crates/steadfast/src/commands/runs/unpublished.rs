@@ -22,8 +22,9 @@ pub(super) fn publish(paths: &Paths, row: &RunRow, now: Millis, note: &dyn Fn(&s
     if RunLock::is_held(&paths.home, &row.run_id)? {
         return Ok(());
     }
-    if let Err(error) = publish_files(paths, row) {
-        note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
+    match publish_files(paths, row) {
+        Ok(warnings) => warnings.iter().for_each(|warning| note(&format!("note: {warning}"))),
+        Err(error) => note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name)),
     }
     if row.run.status != RunStatus::Running
         && let Some(mut goal) = GoalLink::of_run(&paths.home, &paths.store, row)?
@@ -33,16 +34,17 @@ pub(super) fn publish(paths: &Paths, row: &RunRow, now: Millis, note: &dyn Fn(&s
     Ok(())
 }
 
-fn publish_files(paths: &Paths, row: &RunRow) -> Result<(), PublishError> {
+/// Returns what the user has to hear of it.
+fn publish_files(paths: &Paths, row: &RunRow) -> Result<Vec<String>, PublishError> {
     let mut publisher = Publisher::open(&paths.home, &paths.store, row)?;
     if row.run.status == RunStatus::Running {
-        return publisher.save_outputs(row);
+        return publisher.save_outputs(row).map(|()| Vec::new());
     }
     if publisher.is_behind(row)? {
         return publisher.show(row);
     }
     publisher.set_complete(row);
-    Ok(())
+    Ok(Vec::new())
 }
 
 /// Publishes the ends that are not published completely, of the newest run of each name: in one project, or in all.

@@ -10,6 +10,7 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use steadfast_app::action::{self, Place};
 use steadfast_app::liveness;
 use steadfast_app::wake::{self, Woken};
+use steadfast_engine::old_runs;
 use steadfast_engine::process::{CommandOutcome, LimitedCommand};
 use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
@@ -243,8 +244,10 @@ fn start_agent(round: &Round<'_>, woken: &Woken, directory: &Path) -> Result<Chi
     let arguments = (adapter(goal.host).resume_arguments)(&request)?.unwrap_or_default();
     let logs = round.paths.home.join("log");
     paths::create_private_dir(&logs)?;
-    let log = logs.join(format!("headless-{}.log", text::head(&goal.goal_id, 8)));
-    let log = fs_err::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(log)?.into_parts().0;
+    let log = old_runs::headless_output(&round.paths.home, &goal.goal_id);
+    // One that grows too large is emptied while the agent appends to it.
+    let log = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(log)?.into_parts().0;
+    log.set_len(0)?;
     let mut command = Command::new(round.paths.config.agents.program(goal.host));
     starting::forget_agent(&mut command);
     command

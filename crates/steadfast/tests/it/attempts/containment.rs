@@ -128,10 +128,9 @@ fn another_attempt_is_left_alone() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn an_agent_that_left_its_own_group_is_killed_at_its_limit() {
     if !std::process::Command::new("perl").arg("-v").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no perl here");
+        crate::outages::skipped("no perl here");
         return;
     }
     let world = World::new();

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::client;
 use crate::env::{Env, Output, finish};
+use crate::outages::skipped;
 
 /// Runs a script with the environment of the test; `$1` is the program.
 fn script(env: &Env, script: &str, arguments: &[&str]) -> Output {
@@ -81,11 +82,10 @@ fn a_path_that_cannot_be_a_store_is_named_alike_by_commands_and_doctor() {
 
 /// As a user without the rights of root.
 #[test]
-#[expect(clippy::print_stdout, reason = "a test that does nothing says so")]
 fn a_home_that_may_not_be_written_is_named_and_read() {
     use std::os::unix::fs::PermissionsExt as _;
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: only root can become another user");
+        skipped("only root can become another user");
         return;
     }
     let env = Env::new();
@@ -98,7 +98,7 @@ fn a_home_that_may_not_be_written_is_named_and_read() {
     };
     let tried = run("--version");
     if tried.code != 0 {
-        println!("SKIPPED: another user cannot run the program here: {tried:?}");
+        skipped(&format!("another user cannot run the program here: {tried:?}"));
         return;
     }
     assert!(run("goal status --session s1").succeeds().stdout.contains('x'));

@@ -1,0 +1,61 @@
+//! Removes secrets from lines that come one after the other.
+
+use steadfast_model::redact::redact;
+
+/// Whether secrets are shown, and where the last line was.
+pub(super) struct Clean {
+    shows_secrets: bool,
+    /// Inside of a private key, whose lines look like any other data.
+    in_key: bool,
+}
+
+impl Clean {
+    pub(super) fn unless(shows_secrets: bool) -> Self {
+        Self { shows_secrets, in_key: false }
+    }
+
+    /// Another file follows.
+    pub(super) fn begin_anew(&mut self) {
+        self.in_key = false;
+    }
+
+    /// The line to show; `None` for the rest of a private key.
+    pub(super) fn line(&mut self, line: &str) -> Option<String> {
+        if self.shows_secrets {
+            return Some(line.to_owned());
+        }
+        let begins =
+            line.rfind("-----BEGIN ").filter(|at| line.get(*at..).is_some_and(|rest| rest.contains("PRIVATE KEY")));
+        let ends = line.rfind("-----END ");
+        let was_in_key = self.in_key;
+        self.in_key = (begins.is_some() && begins > ends) || (was_in_key && ends.is_none());
+        if was_in_key {
+            return None;
+        }
+        // A line may be several, as a message of an agent is.
+        Some(redact(line).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_removed_also_over_several_lines() {
+        let key = concat!("ghp_", "0123456789abcdefghijABCDEFGHIJ012345");
+        let lines = [
+            "one",
+            &format!("use {key}"),
+            "-----BEGIN RSA PRIVATE KEY-----",
+            "MIIEow",
+            "-----END RSA PRIVATE KEY-----",
+            "two",
+        ];
+        let mut clean = Clean::unless(false);
+        let shown: Vec<String> = lines.iter().filter_map(|line| clean.line(line)).collect();
+        assert_eq!(shown, ["one", "use [redacted]", "[redacted]", "two"]);
+        let mut raw = Clean::unless(true);
+        assert_eq!(lines.iter().filter_map(|line| raw.line(line)).count(), 6);
+    }
+}
