@@ -87,6 +87,94 @@ class GoalComplete(Verb):
     verb, after, kind = "complete", "complete", "goal_completed_by_user"
 
 
+class GoalAbandon(Verb):
+    verb, after, kind = "abandon", "abandoned", "goal_abandoned"
+
+
+class GoalBlock(Verb):
+    verb, after, kind = "block", "blocked", "goal_blocked"
+
+    def __init__(self):
+        super().__init__()
+        self.argv = (*self.argv, "--reason", "needs a key")
+
+
+class GoalWait(Verb):
+    verb, after, kind = "wait", "paused", "goal_waiting"
+
+    def __init__(self):
+        super().__init__()
+        self.argv = (*self.argv, "--for", "5h")
+
+    def holds(self, world):
+        yield from super().holds(world)
+        yield from expect("the reason", goal_of(world).get("paused_reason"), "waiting")
+
+
+class GoalEdit(Operation):
+    name = "goal edit"
+    argv = ("goal", "edit", "all tests pass twice", "--session", "s1")
+    # Repeated, it changes nothing.
+    repeat_codes = (0, 3)
+
+    def prepare(self, world):
+        active_goal(world)
+
+    def safe(self, world):
+        yield from expect("the objective", goal_of(world).get("objective"), "all tests pass", "all tests pass twice")
+
+    def holds(self, world):
+        yield from expect("the objective", goal_of(world).get("objective"), "all tests pass twice")
+
+
+class GoalQueue(Operation):
+    """Not the same when repeated: each call that was done adds one."""
+
+    name = "goal start --queue"
+    argv = ("goal", "start", "the next goal", "--queue", "--session", "s1")
+
+    def prepare(self, world):
+        active_goal(world)
+
+    def queued(self, world):
+        output = world.person("goal", "queue", "list", "--session", "s1", "--json")
+        return len(output.json()["queue"]) if output.code == 0 else -1
+
+    def judge(self, world, output, was_killed, out_of_memory):
+        self.first = self.queued(world)
+        yield from expect("queued goals", self.first, 0, 1)
+        if output.code == 0 and not was_killed:
+            yield from expect("acknowledged and lost: queued goals", self.first, 1)
+        yield from super().judge(world, output, was_killed, out_of_memory)
+
+    def recover(self, world):
+        output = self.run(world)
+        if output.code == 0 and self.queued(world) != self.first + 1:
+            output.code, output.stderr = "wrong", "it did not add one goal"
+        return output
+
+
+class GoalAdopt(Operation):
+    name = "goal adopt"
+    repeat_codes = (0, 1, 2, 3)
+
+    def prepare(self, world):
+        active_goal(world)
+        world.claude("SessionEnd", reason="prompt_input_exit")
+        self.goal = goal_of(world)["goal_id"]
+        world.seen = None
+
+    def run(self, world, prefix=()):
+        return world.person("goal", "adopt", self.goal, "--session", "s2", prefix=prefix)
+
+    def safe(self, world):
+        owners = [goal["session_id"] for goal in history(world)["goals"] if goal["goal_id"] == self.goal]
+        yield from expect("its sessions", owners, ["s1"], ["s2"])
+
+    def holds(self, world):
+        yield from expect("the adopted goal", goal_of(world, "s2").get("goal_id"), self.goal)
+
+
 class GoalExtend(Operation):
     """Not the same when repeated: each call that was done adds once."""
 
@@ -154,4 +242,5 @@ class McpComplete(Operation):
         yield from expect("the number of completions", len(completed), 1)
 
 
-OPERATIONS = [GoalStartNew, GoalStartExisting, GoalPause, GoalResume, GoalComplete, GoalExtend, McpComplete]
+OPERATIONS = [GoalStartNew, GoalStartExisting, GoalPause, GoalResume, GoalComplete, GoalAbandon, GoalBlock, GoalWait,
+              GoalEdit, GoalQueue, GoalAdopt, GoalExtend, McpComplete]

@@ -64,6 +64,25 @@ class PostToolUse(Hook):
         yield from self.safe(world)
 
 
+class PostToolBatch(PostToolUse):
+    event = "PostToolBatch"
+    fields = {"tool_calls": [{"tool_name": "Bash", "tool_use_id": "toolu_7", "tool_input": {"command": "ls"},
+                              "tool_response": {"stdout": "ok", "stderr": ""}}]}
+
+    def holds(self, world):
+        yield from Hook.holds(self, world)
+
+
+class PreToolUse(PostToolUse):
+    event = "PreToolUse"
+    fields = {"tool_name": "Bash", "tool_use_id": "toolu_8", "tool_input": {"command": "ls"}}
+
+
+class StopFailure(PostToolUse):
+    event = "StopFailure"
+    fields = {"error": "overloaded", "error_details": "API Error: 529 overloaded"}
+
+
 class UserPromptSubmit(PostToolUse):
     event, fields = "UserPromptSubmit", {"prompt": "rule: never touch the database"}
 
@@ -133,6 +152,17 @@ class CodexStop(CodexHook):
     fields = {"last_assistant_message": "work", "stop_hook_active": False}
 
 
+class CodexPrompt(CodexHook):
+    sample = "UserPromptSubmit"
+    fields = {"prompt": "please continue"}
+
+    def said_done(self, output):
+        return False
+
+    def holds(self, world):
+        yield from self.safe(world)
+
+
 class CodexSessionStart(CodexHook):
     sample = "SessionStart.compact"
 
@@ -141,5 +171,5 @@ class CodexSessionStart(CodexHook):
         return "all tests pass" in output.stdout and "is not counted yet" not in output.stdout
 
 
-OPERATIONS = [Stop, PostToolUse, UserPromptSubmit, PreCompact, SessionStartCompact, SessionEnd, CodexStop,
-              CodexSessionStart]
+OPERATIONS = [Stop, PostToolUse, PostToolBatch, PreToolUse, StopFailure, UserPromptSubmit, PreCompact,
+              SessionStartCompact, SessionEnd, CodexStop, CodexPrompt, CodexSessionStart]

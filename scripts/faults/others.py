@@ -7,7 +7,7 @@ from world import REPOSITORY
 # The program, and its words in each mode; without words for a mode, it is not run there.
 METHODS = {
     "contention": ("scripts/faults/contention.py", {"short": ["--seconds", "8", "--processes", "8"],
-                                                    "sample": ["--seconds", "60"], "full": []}),
+                                                    "sample": ["--seconds", "180"], "full": ["--seconds", "180"]}),
     "corruption": ("scripts/faults/corruption.py", {"short": ["--trials", "6"], "sample": ["--trials", "100"], "full": ["--trials", "1000"]}),
     "soak": ("scripts/faults/soak.py", {"short": ["--calls", "300"], "sample": ["--calls", "5000"], "full": []}),
     # The targets have a short run of their own, as tests.
@@ -45,7 +45,8 @@ def run(method, binary, mode, seed, report, say):
     if mode not in words:
         return
     of_binary = ["--binary", str(binary)] if path.suffix == ".py" else []
-    done = subprocess.run([sys.executable, str(path), *of_binary, *words[mode]], cwd=REPOSITORY, capture_output=True,
+    of_seed = ["--seed", seed] if path.suffix == ".py" else []
+    done = subprocess.run([sys.executable, str(path), *of_binary, *of_seed, *words[mode]], cwd=REPOSITORY, capture_output=True,
                           text=True, timeout=PATIENCE)
     facts = read(done.stdout) or rows(done.stdout)
     total = lambda *names: sum(next((fact[name] for name in names if isinstance(fact.get(name), (int, float))), 0)

@@ -52,7 +52,10 @@ def table(value):
 def measured(facts):
     """The plain numbers and words of a program's own result."""
     plain = {name: fact for name, fact in facts.items() if isinstance(fact, (int, float, str)) and not isinstance(fact, bool)}
-    return ", ".join(f"{name.replace('_', ' ')} {fact}" for name, fact in plain.items())[:300]
+    hooks = facts.get("ms", {}).get("hooks", {})
+    parts = [f"{name.replace('_', ' ')} {fact}" for name, fact in plain.items()]
+    parts += [f"hook calls {name} {hooks[name]} ms" for name in ("p50", "p99", "max") if name in hooks]
+    return ", ".join(parts)[:500]
 
 
 def write(value):

@@ -3,9 +3,10 @@
 
 usage: soak.py --binary STEADFAST [--calls N] [--seed N] [--sessions N]
 
-Prints a line every 5 %: sizes of the store and its log, wall and CPU time per call, the largest memory of a call. At the end
-the tokens that were counted must be those that were written; another number is exit code 1. Calls come from a process of its
-own that looks like a client, goals from this one, which looks like a person.
+Prints a line every 5 %: sizes of the store and its log, wall and CPU time per call, the largest memory of a call. Between two
+lines, 25 days go by for everything that is over, so that a whole run takes 500 days, and retention has work to do. At the end
+the tokens that were counted must be those that were written, and the store must not grow in the second half; otherwise the exit
+code is 1. Calls come from a process of its own that looks like a client, goals from this one, which looks like a person.
 """
 
 import argparse
@@ -61,7 +62,8 @@ class Session:
         message = {"id": f"msg_{soak.answers}", "model": "claude-opus-4-5", "role": "assistant",
                    "content": [{"type": "tool_use", "id": f"t{soak.answers}", "name": "Bash", "input": {}}, {"type": "text", "text": f"more {soak.answers}"}],
                    "usage": {"input_tokens": tokens, "output_tokens": 1, "cache_read_input_tokens": 10}}
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{int(time.time() * 1000) % 1000:03}Z"
+        now = time.time()
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z"
         with open(self.file, "a") as file:
             file.write(json.dumps({"type": "assistant", "uuid": f"u{soak.answers}", "timestamp": at, "message": message}) + "\n")
         if self.has_goal:
@@ -82,11 +84,27 @@ class Session:
             self.call("SessionStart", source="compact")
         else:
             self.call("Stop", stop_hook_active=False, last_assistant_message=f"last {number}", background_tasks=[])
-            self.call("SessionEnd", reason="logout")
+            self.end()
             return False
         return True
 
+    def end(self):
+        self.call("SessionEnd", reason="logout")
+        if self.has_goal:
+            self.soak.person("goal", "complete", "--session", self.id)
+            self.soak.ended_tokens += self.soak.tokens_of(self.id)
 
+
+# What has a time, with the column that names its session or goal.
+AGED = {
+    "goal_events": ("session_id", ["created_at_ms"]),
+    "responses": ("session_id", ["at_ms"]),
+    "session_events": ("session_id", ["created_at_ms"]),
+    "sessions": ("session_id", ["started_at_ms", "last_seen_ms", "ended_at_ms"]),
+    "goals": ("session_id", ["created_at_ms", "updated_at_ms"]),
+    "session_snapshots": ("session_id", ["written_at_ms"]),
+}
+DAYS_BETWEEN_LINES = 25
 WORDS = "parser lexer reader cache index query plan".split()
 
 
@@ -96,7 +114,8 @@ class Soak:
         self.random = random.Random(given.seed)
         self.home = f"{work}/home"
         self.store = f"{self.home}/goals.db"
-        self.answers = self.written = self.done = self.started = 0
+        self.answers = self.written = self.done = self.started = self.ended_tokens = 0
+        self.sizes = []
         self.environment = {"PATH": os.environ["PATH"], "HOME": work, "STEADFAST_HOME": self.home, "STEADFAST_NO_WATCH": "1",
                             "CLAUDE_CONFIG_DIR": f"{work}/claude"}
         os.makedirs(self.home)
@@ -123,6 +142,22 @@ class Soak:
         self.wall, self.cpu, self.peak = self.wall + done["wall"], self.cpu + done["cpu"], max(self.peak, done["peak"])
         return done["said"]
 
+    def tokens_of(self, session):
+        db = sqlite3.connect(self.store)
+        found = db.execute("SELECT tokens_used FROM goals WHERE session_id = ?", [session]).fetchone()
+        db.close()
+        return found[0] if found else 0
+
+    def age(self):
+        """Lets days go by for the sessions that are over."""
+        db = sqlite3.connect(self.store, timeout=30)
+        over = "SELECT session_id FROM sessions WHERE ended_at_ms IS NOT NULL"
+        for table, (key, columns) in AGED.items():
+            back = ", ".join(f"{column} = {column} - {DAYS_BETWEEN_LINES * 86_400_000}" for column in columns)
+            db.execute(f"UPDATE {table} SET {back} WHERE {key} IN ({over})")
+        db.commit()
+        db.close()
+
     def begin(self):
         self.started += 1
         return Session(self, self.started)
@@ -139,9 +174,10 @@ class Soak:
             if self.done - shown >= part:
                 shown = self.done
                 self.show()
+                self.age()
         for session in sessions:
             session.call("Stop", stop_hook_active=False, last_assistant_message="over", background_tasks=[])
-            session.call("SessionEnd", reason="logout")
+            session.end()
         self.client.stdin.close()
         self.client.wait()
         return self.check()
@@ -149,6 +185,7 @@ class Soak:
     def show(self):
         size = lambda path: os.path.getsize(path) / 1e6 if os.path.exists(path) else 0.0
         calls = max(1, self.done - self.since)
+        self.sizes.append(size(self.store))
         print(f"{self.done:9,} {size(self.store):9.2f} {size(self.store + '-wal'):8.2f} {self.wall / calls * 1000:8.1f} {self.cpu / calls * 1000:8.1f} "
               f"{self.peak:8.1f} {self.started:9,}", flush=True)
         self.forget()
@@ -159,7 +196,7 @@ class Soak:
             if os.path.exists(self.store + suffix):
                 shutil.copyfile(self.store + suffix, copy + suffix)
         db = sqlite3.connect(copy)
-        counted = db.execute("SELECT sum(tokens_used) FROM (SELECT tokens_used FROM goals UNION ALL SELECT tokens_used FROM goal_history)").fetchone()[0] or 0
+        counted = self.ended_tokens
         faults = [row[0] for row in db.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
         states = dict(db.execute("SELECT status || coalesce(' ' || paused_reason, ''), count(*) FROM goals GROUP BY 1"))
         print(f"goals: {states}\ntokens written {self.written:,}, counted {counted:,}; faults: {faults or 'none'}")
@@ -167,7 +204,11 @@ class Soak:
         if os.path.exists(log):
             lines = open(log).read().splitlines()
             print(f"hooks.log has {len(lines)} lines, the last: {lines[-1] if lines else ''}")
-        return 0 if counted == self.written and not faults else 1
+        half = len(self.sizes) // 2
+        grows = len(self.sizes) >= 16 and max(self.sizes[half:]) > 1.25 * max(self.sizes[half - 4:half])
+        if grows:
+            print(f"the store grows: {', '.join(f'{size:.1f}' for size in self.sizes)} MB", file=sys.stderr)
+        return 0 if counted == self.written and not faults and not grows else 1
 
 
 def main():
