@@ -13,6 +13,7 @@ use steadfast_store::StoreError;
 
 mod address;
 mod artifacts;
+mod aside;
 mod document;
 mod exchange;
 mod exclude;
@@ -28,6 +29,7 @@ mod tests;
 mod tidy;
 
 pub use address::{Address, Holder, hold, holder};
+pub(crate) use aside::Aside;
 pub(crate) use exclude::exclude;
 pub use exclude::{has_state_files, remove_lock_file, stop_excluding};
 pub use outputs::OutputOf;

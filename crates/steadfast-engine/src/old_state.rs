@@ -4,6 +4,7 @@
 //! outside of the project is read.
 
 mod definition;
+mod lanes;
 mod read;
 mod traces;
 
@@ -69,6 +70,7 @@ pub struct OldStage {
     pub started_at_ms: Option<Millis>,
     pub completed_at_ms: Option<Millis>,
     pub reason: Option<String>,
+    place: lanes::StagePlace,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

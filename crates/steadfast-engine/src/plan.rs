@@ -32,9 +32,11 @@ mod used;
 mod yaml;
 
 pub use agents::agent_kind;
+pub(crate) use blocks::KnownBlock;
 pub use catalogue::{Catalogue, DefinitionOrigin, ListedDefinition};
 pub use fault::{Fault, Level};
 pub use input_files::{InputError, input_files};
+pub(crate) use lanes::blocks_of;
 pub use planning::LOOP_RUNS;
 pub use used::UsedDefinition;
 

@@ -2,6 +2,7 @@
 //! stages. A kill mark that a person wrote into them becomes a request to stop. All of it is derived from the store and
 //! the folder of the run, so that what a killed engine left half done, or what git removed, is written again.
 
+mod aside;
 mod notes;
 mod outputs;
 
@@ -12,6 +13,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{AttemptId, Plan, Record, Run, RunReason, RunStatus, Stopping};
 use steadfast_store::{RunRow, Store, StoreError};
 
+pub use self::aside::publish_aside;
 use self::notes::ProgressNotes;
 use self::outputs::{PublicOutputs, output_of};
 use crate::files::{self, Address, FileView, FilesError, PublicFiles};

@@ -9,6 +9,7 @@ use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use steadfast_hosts::adapter;
 use steadfast_model::host::Host;
@@ -21,6 +22,8 @@ pub use ledger::{Ledger, State};
 
 /// No script is longer.
 const LONGEST: u64 = 256 * 1024 * 1024;
+/// A longer `package.json` counts whole.
+const LONGEST_PACKAGE: u64 = 16 * 1024 * 1024;
 /// The kernel follows no more links in one path.
 const MOST_LINKS: usize = 40;
 
@@ -143,7 +146,7 @@ impl Repository {
 
     fn add_scripts(&self, items: &mut Vec<TrustItem>) -> io::Result<()> {
         let commands: Vec<String> = items.iter().flat_map(|item| item.commands.clone()).collect();
-        for file in commands.iter().flat_map(|command| scripts::named_in(command, &self.project)) {
+        for file in commands.iter().flat_map(|command| scripts::named_in(command, &self.project, &self.root)) {
             let sha256 = digest(&file)?;
             add(items, TrustItem::new(SCRIPT, self.place(&file), sha256));
         }
@@ -173,6 +176,15 @@ fn add(items: &mut Vec<TrustItem>, item: TrustItem) {
     }
 }
 
+/// What `npm run` and the like take from a `package.json`. Agents change the rest of it with every dependency.
+fn package_scripts(file: &Path) -> Option<Vec<u8>> {
+    if file.file_name()? != scripts::PACKAGE {
+        return None;
+    }
+    let package: Value = serde_json::from_slice(&bounded::whole(file, LONGEST_PACKAGE).ok()?).ok()?;
+    serde_json::to_vec(&json!([package.get("scripts"), package.get("packageManager")])).ok()
+}
+
 /// The digest of a file's content. A link has another digest than a file of the same content.
 fn digest(file: &Path) -> io::Result<String> {
     let mut digest = Sha256::new();
@@ -180,6 +192,10 @@ fn digest(file: &Path) -> io::Result<String> {
         digest.update(b"link to ");
         digest.update(target.as_os_str().as_encoded_bytes());
         digest.update(b"\n");
+    }
+    if let Some(scripts) = package_scripts(file) {
+        digest.update(scripts);
+        return Ok(text::hex(&digest.finalize()));
     }
     let (mut content, mut buffer, mut length) = (bounded::open(file)?, vec![0; 64 * 1024], 0);
     loop {

@@ -80,10 +80,13 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Gives a run that was imported with its history only the plan that was missing. Its stages may be more than before.
+    /// Gives a run that was imported with its history only the plan that was missing. Its history is deleted: the stages
+    /// of the plan may have other numbers.
     pub fn complete_plan(self, run_id: &str, version: i64, plan: &Plan, now: Millis) -> Result<i64, StoreError> {
         let version = self.change_plan(run_id, version, plan, now)?;
-        self.execute("DELETE FROM run_stages WHERE run_id = ?1", [run_id])?;
+        for part in ["run_models", "run_attempts", "run_iterations", "run_stages"] {
+            self.execute(&format!("DELETE FROM {part} WHERE run_id = ?1"), [run_id])?;
+        }
         self.add_stages(run_id, plan)?;
         Ok(version)
     }

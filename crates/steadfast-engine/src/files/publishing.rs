@@ -8,6 +8,7 @@ use steadfast_model::run::name::RunName;
 use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_store::Db;
 
+use super::aside::PREVIOUS;
 use super::document::{self, CLAUDE, Edit, Found, Lock};
 use super::{FileView, FilesError, PIPELINES, PublicFiles, address, registry, state};
 
@@ -122,7 +123,7 @@ impl PublicFiles {
                         RunKind::Pipeline => Some(self.place.directory(&[CLAUDE, PIPELINES, &self.name])?),
                     };
                     if let Some(aside) = aside {
-                        let aside = document::move_aside(&aside, "previous")?;
+                        let aside = document::move_aside(&aside, PREVIOUS)?;
                         warnings.push(format!("an earlier run of that name was moved to `{}`", aside.display()));
                     }
                     json!({})
@@ -137,7 +138,12 @@ impl PublicFiles {
         Ok(())
     }
 
-    fn publish_end(&mut self, view: &FileView<'_>, lock: &Lock, warnings: &mut Vec<String>) -> Result<(), FilesError> {
+    pub(super) fn publish_end(
+        &mut self,
+        view: &FileView<'_>,
+        lock: &Lock,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), FilesError> {
         self.completions.update(&self.place, lock, |found| {
             let mut list = found.value_or(json!([]), warnings);
             let changed = list.as_array_mut().is_some_and(|entries| write_end(entries, end_of(view)));
@@ -156,7 +162,7 @@ fn write_end(entries: &mut Vec<Value>, end: Value) -> bool {
     end.into_iter().fold(false, |changed, (name, value)| document::set(found, &name, value) | changed)
 }
 
-fn set_owed(state: &mut Value, owed: &[String]) -> bool {
+pub(super) fn set_owed(state: &mut Value, owed: &[String]) -> bool {
     let Some(state) = state.as_object_mut() else { return false };
     if owed.is_empty() { state.shift_remove(OWED).is_some() } else { document::set(state, OWED, json!(owed)) }
 }

@@ -19,7 +19,13 @@ pub(super) fn from_plan(plan: &Value, project: &Path, known: &[String]) -> Optio
         return None;
     }
     let name = plan.pointer("/pipeline/name").and_then(Value::as_str).unwrap_or("pipeline");
-    serde_json::to_string_pretty(&json!({"name": name, "stages": stages})).ok()
+    let mut pipeline = Map::from_iter([("name".to_owned(), json!(name))]);
+    for key in ["commands", "inputs"] {
+        let value = plan.get("pipeline").and_then(|pipeline| pipeline.get(key)).cloned().map(without_nulls);
+        pipeline.extend(value.filter(|value| !is_empty(value)).map(|value| (key.to_owned(), value)));
+    }
+    pipeline.insert("stages".to_owned(), stages.into());
+    serde_json::to_string_pretty(&pipeline).ok()
 }
 
 /// A stage of a known loop type, or one with its own prompt. A type that is not known stays named, so that the planner
@@ -34,8 +40,9 @@ fn stage(node: &Value, project: &Path, known: &[String]) -> Value {
     };
     put("name", text("id").or_else(|| text("name")).map(Into::into));
     put("description", text("description").map(Into::into));
-    if let Some(block) = block(node) {
+    if let Some(block) = block(node, project, known) {
         put("parallel", Some(block));
+        put("inputs", node.get("inputs").cloned());
         return Value::Object(stage);
     }
     let loop_type = text("ref").or_else(|| text("stage"));
@@ -47,20 +54,22 @@ fn stage(node: &Value, project: &Path, known: &[String]) -> Value {
         None => put("stage", loop_type.map(Into::into)),
     }
     put("agent", node.pointer("/provider/type").cloned());
-    put("model", node.pointer("/provider/model").cloned());
-    for name in ["delay", "termination", "inputs"] {
+    put("model", node.pointer("/provider/model").or_else(|| node.get("model")).cloned());
+    for name in ["delay", "termination", "inputs", "context", "output_path"] {
         put(name, node.get(name).cloned());
     }
     Value::Object(stage)
 }
 
 /// The agents and stages of a block that runs several agents side by side.
-fn block(node: &Value) -> Option<Value> {
-    if let Some(block) = node.get("parallel").filter(|block| block.is_object()) {
-        return Some(block.clone());
-    }
+fn block(node: &Value, project: &Path, known: &[String]) -> Option<Value> {
     let is_block = node.get("kind").and_then(Value::as_str) == Some("parallel");
-    is_block.then(|| json!({"providers": node.get("providers"), "stages": node.get("stages")}))
+    let parts = node.get("parallel").filter(|block| block.is_object()).or(is_block.then_some(node))?;
+    let stages = parts.get("stages").and_then(Value::as_array).into_iter().flatten().take(MOST_NODES);
+    let stages: Vec<Value> = stages.map(|inner| stage(inner, project, known)).collect();
+    Some(json!({
+        "providers": parts.get("providers"), "failure_mode": parts.get("failure_mode"), "stages": stages,
+    }))
 }
 
 fn without_nulls(value: Value) -> Value {

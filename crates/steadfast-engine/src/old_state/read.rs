@@ -10,11 +10,13 @@ use steadfast_model::run::{AgentDecision, AttemptId, RunKind, RunStatus, StageSt
 use steadfast_model::text;
 use steadfast_store::IterationRow;
 
+use super::lanes::{self, StagePlace};
 use super::traces::Traces;
 use super::{OldDefinition, OldIteration, OldRun, OldStage, named_file};
 
 const LONGEST_TEXT: usize = 2_000;
 const MOST_INPUTS: usize = 100;
+const MOST_STAGES: usize = 1_000;
 /// A run with more iterations of a stage than this is damaged.
 pub(super) const MOST_ITERATIONS: u32 = 100_000;
 
@@ -44,7 +46,7 @@ pub(super) fn run(state: &Value, project: &Path, file: &Path, directory: Option<
         started_at_ms: time(state, "started_at"),
         completed_at_ms: time(state, "completed_at").or_else(|| time(state, "failed_at")),
         max_iterations: number(state, "max_iterations"),
-        stages: list(state, "stages").take(1_000).map(stage).collect(),
+        stages: list(state, "stages").take(MOST_STAGES).map(stage).collect(),
         iterations: Vec::new(),
         progress: std::collections::BTreeMap::new(),
         inputs: Vec::new(),
@@ -53,21 +55,21 @@ pub(super) fn run(state: &Value, project: &Path, file: &Path, directory: Option<
         name,
     };
     old.reason = old.reason.or_else(|| words(state.get("error")?, "message"));
-    match kind {
-        RunKind::Loop => old.read_loop(state, &traces),
-        RunKind::Pipeline => old.read_pipeline(state, &traces, file),
-    }
-    old.read_iterations(state, &traces);
-    old.find_progress(&traces, project);
-    let inputs = traces.plan.as_ref().and_then(|plan| plan.pointer("/session/inputs")).and_then(Value::as_array);
-    let inputs = inputs.into_iter().flatten().take(MOST_INPUTS).filter_map(Value::as_str);
-    old.inputs = inputs.filter_map(|named| named_file(project, named)).collect();
     let compiled = || Some((directory?.join("plan.json"), traces.plan.clone()?));
     old.definition = traces
         .file("pipeline.yaml")
         .filter(|_| kind == RunKind::Pipeline)
         .map(OldDefinition::File)
         .or_else(|| compiled().map(|(file, plan)| OldDefinition::Compiled { file, plan }));
+    match kind {
+        RunKind::Loop => old.read_loop(state, &traces),
+        RunKind::Pipeline => old.read_pipeline(state, &traces, project),
+    }
+    old.read_iterations(state, &traces);
+    old.find_progress(&traces, project);
+    let inputs = traces.plan.as_ref().and_then(|plan| plan.pointer("/session/inputs")).and_then(Value::as_array);
+    let inputs = inputs.into_iter().flatten().take(MOST_INPUTS).filter_map(Value::as_str);
+    old.inputs = inputs.filter_map(|named| named_file(project, named)).collect();
     Ok(old)
 }
 
@@ -92,11 +94,12 @@ impl OldRun {
             started_at_ms: begun,
             completed_at_ms: ended,
             reason: self.reason.clone(),
+            place: StagePlace::default(),
         }];
     }
 
     /// The stages before the current one are over, and those after it have not begun.
-    fn read_pipeline(&mut self, state: &Value, traces: &Traces<'_>, file: &Path) {
+    fn read_pipeline(&mut self, state: &Value, traces: &Traces<'_>, project: &Path) {
         if let Some(title) = word(state, "pipeline") {
             self.title = title;
         }
@@ -105,7 +108,8 @@ impl OldRun {
             self.stages.push(OldStage { name, ..stage(&Value::Null) });
         }
         let current = number(state, "current_stage").unwrap_or(0);
-        let current = if counts_from_zero(state, traces, file) { current.saturating_add(1) } else { current.max(1) };
+        let current =
+            if counts_from_zero(state, traces, &self.file) { current.saturating_add(1) } else { current.max(1) };
         let is_over = self.status == RunStatus::Completed;
         for (number, stage) in (1_u32..).zip(&mut self.stages) {
             if number < current || is_over {
@@ -113,7 +117,14 @@ impl OldRun {
             } else if number > current && stage.status == StageStatus::Running {
                 stage.status = StageStatus::Pending;
             }
+            stage.place.node = number;
         }
+        let blocks = lanes::blocks(self.definition.as_ref(), project);
+        let nodes = std::mem::take(&mut self.stages).into_iter().enumerate();
+        self.stages = nodes
+            .flat_map(|(index, node)| lanes::stages_of(node, blocks.get(&index), traces))
+            .take(MOST_STAGES)
+            .collect();
     }
 
     fn read_iterations(&mut self, state: &Value, traces: &Traces<'_>) {
@@ -123,7 +134,7 @@ impl OldRun {
         let current = self.stages.iter().position(|stage| stage.status == StageStatus::Running);
         for (stage, number) in self.stages.iter().zip(1_u32..) {
             let own: Vec<&IterationRow> = written.iter().filter(|row| row.id.stage == number).collect();
-            let folder = traces.stage_folder(number, Some(&stage.name));
+            let folder = traces.folder_of(stage);
             let folder = folder.or_else(|| traces.stage_folder(number, None).filter(|_| self.kind == RunKind::Loop));
             let is_current = current.and_then(|at| u32::try_from(at).ok()) == Some(number - 1);
             let of_files = match (&folder, stage.status) {
@@ -136,7 +147,11 @@ impl OldRun {
             };
             let of_history = own.iter().map(|row| row.id.iteration).max().unwrap_or(0);
             let of_state = if is_current { completed } else { 0 };
-            let count = of_history.max(of_files).max(of_state).min(MOST_ITERATIONS);
+            let count = match &stage.place.lane {
+                Some(lane) => lane.finished(stage.status, of_files),
+                None => of_history.max(of_files).max(of_state),
+            };
+            let count = count.min(MOST_ITERATIONS);
             let begun = stage.started_at_ms.or(self.started_at_ms).unwrap_or_default();
             for iteration in 1..=count {
                 let id = AttemptId { stage: number, iteration, attempt: 1 };
@@ -158,9 +173,7 @@ impl OldRun {
                     let name = format!("progress-{}.md", self.name);
                     named_file(project, &format!(".claude/{name}")).or_else(|| traces.file(&name))
                 }
-                RunKind::Pipeline => traces
-                    .stage_folder(number, Some(&stage.name))
-                    .and_then(|folder| named_file(project, folder.join("progress.md").to_str()?)),
+                RunKind::Pipeline => traces.progress_of(stage),
             };
             self.progress.extend(file.map(|file| (number, file)));
         }
@@ -203,6 +216,7 @@ fn stage(stage: &Value) -> OldStage {
         started_at_ms: time(stage, "started_at").or(changed.filter(|_| !is_over)),
         completed_at_ms: time(stage, "completed_at").or(changed.filter(|_| is_over)),
         reason: words(stage, "reason"),
+        place: StagePlace::default(),
     }
 }
 
@@ -214,7 +228,7 @@ fn history(state: &Value, stages: &[OldStage], is_newest: bool, warnings: &mut V
     let mut before = time(state, "started_at").unwrap_or_default();
     for entry in list(state, "history") {
         let Some(said) = number(entry, "iteration").filter(|said| *said > 0) else { continue };
-        let own = stage_of(entry, stages);
+        let Some(own) = stage_of(entry, stages) else { continue };
         let mut row = row_of(entry, AttemptId { stage: own, iteration: said, attempt: 1 }, before);
         before = row.committed_at_ms;
         let previous = all.iter().rev().find(|other| other.id.stage == own).map_or(0, |other| other.id.iteration);
@@ -253,11 +267,14 @@ fn row_of(entry: &Value, id: AttemptId, before: Millis) -> IterationRow {
     }
 }
 
-/// The stage of an entry, from 1: by name or by number; without any, the only one.
-fn stage_of(entry: &Value, stages: &[OldStage]) -> u32 {
-    let by_name = word(entry, "stage").and_then(|name| stages.iter().position(|stage| stage.name == name));
+/// The stage of an entry, from 1: by name or by number; without any, the first. `None` for a name among several that is
+/// none of them.
+fn stage_of(entry: &Value, stages: &[OldStage]) -> Option<u32> {
+    let named = word(entry, "stage");
+    let by_name = named.as_ref().and_then(|name| stages.iter().position(|stage| stage.name == *name));
     let by_name = by_name.and_then(|at| u32::try_from(at).ok()).map(|at| at.saturating_add(1));
-    by_name.or_else(|| number(entry, "stage")).unwrap_or(1).max(1)
+    let is_unknown = named.is_some() && stages.len() > 1;
+    by_name.or_else(|| number(entry, "stage")).or((!is_unknown).then_some(1)).map(|stage| stage.max(1))
 }
 
 /// A vote was a boolean in the documentation, a text in fact, and later a signal or a decision.
@@ -278,11 +295,11 @@ fn vote(entry: &Value) -> Option<bool> {
     })
 }
 
-fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn word(value: &Value, name: &str) -> Option<String> {
+pub(super) fn word(value: &Value, name: &str) -> Option<String> {
     value.get(name)?.as_str().map(str::to_owned).filter(|word| !word.is_empty())
 }
 

@@ -147,6 +147,24 @@ fn a_compiled_plan_becomes_a_definition() {
 }
 
 #[test]
+fn a_compiled_block_keeps_what_its_stages_and_the_pipeline_say() {
+    let project = Project::new();
+    let inner = json!({"path": "0.0", "id": "try", "kind": "stage", "ref": "own", "prompt": "go", "delay": 3,
+        "context": "be brief", "output_path": "docs/x.md", "termination": {"type": "fixed", "max": 2}, "inputs": {}});
+    let plan = json!({"version": 1, "pipeline": {"name": "p", "commands": {"test": "make"}, "inputs": ["docs/*.md"]},
+        "nodes": [{"path": "0", "id": "duel", "kind": "parallel", "providers": ["claude", {"name": "codex"}],
+            "stages": [inner], "inputs": {"from_initial": true}, "failure_mode": "continue"}]});
+    let definition = OldDefinition::Compiled { file: "plan.json".into(), plan };
+    let text = definition.text(project.0.path(), &[]).unwrap();
+    let found: Value = serde_json::from_str(&text).unwrap();
+    let stage = json!({"name": "try", "prompt": "go", "delay": 3, "context": "be brief", "output_path": "docs/x.md",
+        "termination": {"type": "fixed", "max": 2}});
+    let block = json!({"providers": ["claude", {"name": "codex"}], "failure_mode": "continue", "stages": [stage]});
+    assert_eq!(found["stages"], json!([{"name": "duel", "parallel": block, "inputs": {"from_initial": true}}]));
+    assert_eq!((&found["commands"], &found["inputs"]), (&json!({"test": "make"}), &json!(["docs/*.md"])));
+}
+
+#[test]
 fn hostile_and_broken_files_are_reported_and_leave_the_rest() {
     let project = Project::new();
     let outside = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use steadfast_model::run::name::RunName;
 use steadfast_system::bounded;
 
 use super::read::{MOST_ITERATIONS, number};
-use super::{inside, json_inside, names_in};
+use super::{OldStage, inside, json_inside, names_in};
 
 /// Enough for the events that begin a session; only these are asked for.
 const EVENTS_READ: u64 = 4 << 20;
@@ -51,6 +51,27 @@ impl<'a> Traces<'a> {
         nodes.into_iter().flatten().take(1_000).map(|node| id(node).unwrap_or_default()).collect()
     }
 
+    /// The folder of a stage. In a lane it is in the directory of its provider.
+    pub(super) fn folder_of(&self, stage: &OldStage) -> Option<PathBuf> {
+        match &stage.place.lane {
+            None => self.stage_folder(stage.place.node, Some(&stage.name)),
+            Some(lane) => {
+                let name = format!("stage-{:02}-{}", lane.index, lane.stage);
+                let folder = self.block_folder(stage.place.node)?.join("providers").join(&lane.provider).join(name);
+                inside(self.project, &folder).filter(|folder| folder.is_dir())
+            }
+        }
+    }
+
+    /// The notes that the agents of a stage left for each other; those of a lane are for all of its stages.
+    pub(super) fn progress_of(&self, stage: &OldStage) -> Option<PathBuf> {
+        let folder = match &stage.place.lane {
+            None => self.folder_of(stage)?,
+            Some(lane) => self.block_folder(stage.place.node)?.join("providers").join(&lane.provider),
+        };
+        inside(self.project, &folder.join("progress.md")).filter(|path| path.is_file())
+    }
+
     /// The folder of a stage, counted from 1. The newest tool counts from 0 with two digits. A loop has one stage, under
     /// any name.
     pub(super) fn stage_folder(&self, stage: u32, name: Option<&str>) -> Option<PathBuf> {
@@ -61,9 +82,31 @@ impl<'a> Traces<'a> {
                 let names = [format!("stage-{index:02}-{name}"), format!("stage-{stage}-{name}")];
                 names.into_iter().find(|name| directory.join(name).is_dir())
             }
-            None => names_in(directory).into_iter().find(|name| name.starts_with(&format!("stage-{index:02}-"))),
+            None => self.folder_named(&format!("stage-{index:02}-")),
         };
         inside(self.project, &directory.join(found?)).filter(|folder| folder.is_dir())
+    }
+
+    fn folder_named(&self, start: &str) -> Option<String> {
+        names_in(self.directory?).into_iter().find(|name| name.starts_with(start))
+    }
+
+    /// The folder of a parallel block; its node is counted from 1.
+    fn block_folder(&self, node: u32) -> Option<PathBuf> {
+        let name = self.folder_named(&format!("parallel-{:02}-", node.saturating_sub(1)))?;
+        inside(self.project, &self.directory?.join(name)).filter(|folder| folder.is_dir())
+    }
+
+    /// The folders in one of a block.
+    pub(super) fn names_in_block(&self, node: u32, path: &str) -> Vec<String> {
+        let Some(folder) = self.block_folder(node).and_then(|block| inside(self.project, &block.join(path))) else {
+            return Vec::new();
+        };
+        names_in(&folder).into_iter().filter(|name| folder.join(name).is_dir()).collect()
+    }
+
+    pub(super) fn json_in_block(&self, node: u32, path: &str) -> Option<Value> {
+        json_inside(self.project, &self.block_folder(node)?.join(path)).ok()
     }
 
     /// The numbers of iterations that left a result.

@@ -167,23 +167,39 @@ fn history(value: &Value<'_>) -> Option<bool> {
     }
 }
 
-/// A block that comes before: the names that `from_parallel` can use.
+/// The names of a block: those that `from_parallel` can use in the nodes after it.
 #[derive(Debug, Clone)]
-pub(super) struct KnownBlock {
-    pub(super) name: String,
-    pub(super) providers: Vec<String>,
-    pub(super) stages: Vec<String>,
+pub(crate) struct KnownBlock {
+    pub(crate) name: String,
+    pub(crate) providers: Vec<String>,
+    pub(crate) stages: Vec<String>,
 }
 
 impl KnownBlock {
+    pub(super) fn of(name: String, providers: &[Provider], stages: &[(StageKeys, Location)]) -> Self {
+        let short_name = |(keys, _): &(StageKeys, Location)| {
+            keys.name.as_ref().or(keys.loop_type.as_ref()).map(|(name, _)| name.clone())
+        };
+        Self {
+            name,
+            providers: providers.iter().map(|provider| provider.name.clone()).collect(),
+            stages: stages.iter().filter_map(short_name).collect(),
+        }
+    }
+
     pub(super) fn lane(&self, provider: &str) -> String {
         format!("{}-{provider}", self.name)
+    }
+
+    /// The name that a stage of a lane has in the plan.
+    pub(crate) fn stage(&self, provider: &str, stage: &str) -> String {
+        format!("{}-{stage}", self.lane(provider))
     }
 
     /// The names of its last stages, one for each lane.
     pub(super) fn ends(&self) -> Vec<String> {
         let Some(last) = self.stages.last() else { return Vec::new() };
-        self.providers.iter().map(|provider| format!("{}-{last}", self.lane(provider))).collect()
+        self.providers.iter().map(|provider| self.stage(provider, last)).collect()
     }
 }
 
@@ -226,7 +242,7 @@ impl ParallelDef {
         for provider in &block.providers {
             let is_chosen = |chosen: &[LocatedText]| chosen.iter().any(|(name, _)| name == provider);
             if self.providers.as_deref().is_none_or(is_chosen) {
-                lanes.insert(provider.clone(), format!("{}-{stage}", block.lane(provider)));
+                lanes.insert(provider.clone(), block.stage(provider, &stage));
             }
         }
         for (name, at) in self.providers.iter().flatten().filter(|(name, _)| !block.providers.contains(name)) {

@@ -94,24 +94,19 @@ impl Catalogue {
         }
     }
 
-    /// The folders of definitions. The second of the project is where an older tool keeps them.
+    /// The folders of definitions, with those of the project first.
     fn folders(&self, kind: RunKind) -> Vec<(DefinitionOrigin, PathBuf)> {
-        let folder = format!("{kind}s");
-        let of_other_tool = match kind {
-            RunKind::Loop => "scripts/stages",
-            RunKind::Pipeline => "scripts/pipelines",
-        };
-        vec![
-            (DefinitionOrigin::Project, self.project.join(".claude").join(&folder)),
-            (DefinitionOrigin::Project, self.project.join(of_other_tool)),
-            (DefinitionOrigin::User, self.home.join(folder)),
-        ]
+        let of_project = folders_of_project(kind).map(|folder| (DefinitionOrigin::Project, self.project.join(folder)));
+        of_project.into_iter().chain([(DefinitionOrigin::User, self.home.join(format!("{kind}s")))]).collect()
     }
 
-    /// The definitions in the project's own folder, as paths in the project: folders of loop types, files of pipelines.
+    /// The definitions in the project's own folders, as paths in the project: folders of loop types, files of pipelines.
     pub(super) fn files_of_project(&self, kind: RunKind) -> Vec<String> {
-        let place = format!(".claude/{kind}s");
-        let folder = self.project.join(&place);
+        folders_of_project(kind).into_iter().flat_map(|place| self.files_in(kind, &place)).collect()
+    }
+
+    fn files_in(&self, kind: RunKind, place: &str) -> Vec<String> {
+        let folder = self.project.join(place);
         let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
         let names = entries.take(MAX_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let is_definition = |name: &String| match kind {
@@ -180,6 +175,15 @@ impl Catalogue {
         }
         listed
     }
+}
+
+/// The folders of a project that hold definitions. The second is where an older tool keeps them.
+fn folders_of_project(kind: RunKind) -> [String; 2] {
+    let of_other_tool = match kind {
+        RunKind::Loop => "scripts/stages",
+        RunKind::Pipeline => "scripts/pipelines",
+    };
+    [format!(".claude/{kind}s"), of_other_tool.to_owned()]
 }
 
 fn is_path(word: &str) -> bool {

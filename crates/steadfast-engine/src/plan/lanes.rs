@@ -1,12 +1,15 @@
 //! Nodes of a pipeline become its stages: a plain one stays what it is, and a parallel block becomes one lane of stages
 //! for each provider. Names of inputs become names of stages, and `needs` says what the stages around a block wait for.
 
+use std::collections::BTreeMap;
+
 use steadfast_model::run::Then;
 
 use super::blocks::{self, BlockKeys, KnownBlock, Provider};
-use super::fault::Location;
+use super::fault::{Faults, Location};
 use super::keys::{Inherit as _, LocatedText, Value};
-use super::pipeline::{PipelineStage, StageKeys, StageReader};
+use super::pipeline::{PipelineKeys, PipelineStage, StageKeys, StageReader};
+use super::yaml;
 
 #[derive(Debug, Clone)]
 pub(super) enum StageNode {
@@ -19,6 +22,22 @@ pub(super) fn node(value: &Value<'_>) -> Option<StageNode> {
         return value.table("a parallel block").map(|block| StageNode::Block(Box::new(block)));
     }
     value.table("a stage").map(|stage| StageNode::Stage(Box::new(stage)))
+}
+
+/// The names of the parallel blocks of a pipeline, by the position of their nodes. Faults are reported when it is planned.
+pub(crate) fn blocks_of(text: &str) -> BTreeMap<usize, KnownBlock> {
+    let at = Faults::default().file("");
+    let node = yaml::open(text.as_bytes(), &at);
+    let keys: Option<PipelineKeys> = node.and_then(|node| Value::document(&node, &at).table("a pipeline"));
+    let nodes = keys.and_then(|keys| keys.stages).map(|list| list.nodes).unwrap_or_default();
+    let block = |(index, (node, _)): (usize, (StageNode, Location))| match node {
+        StageNode::Block(keys) => {
+            let (parts, (name, _)) = (keys.parts?, keys.name?);
+            Some((index, KnownBlock::of(name, &parts.providers?, &parts.stages?)))
+        }
+        StageNode::Stage(_) => None,
+    };
+    nodes.into_iter().enumerate().filter_map(block).collect()
 }
 
 /// What the next node comes after.
@@ -59,14 +78,7 @@ impl StageReader<'_> {
             let fix = "write `parallel: {providers: [claude, codex], stages: [{id: review, stage: review}]}`";
             return at.error(format!("the parallel block `{name}` needs providers and stages"), fix);
         };
-        let short_name = |(keys, _): &(StageKeys, Location)| {
-            keys.name.as_ref().or(keys.loop_type.as_ref()).map(|(name, _)| name.clone())
-        };
-        let block = KnownBlock {
-            name,
-            providers: providers.iter().map(|provider| provider.name.clone()).collect(),
-            stages: stages.iter().filter_map(short_name).collect(),
-        };
+        let block = KnownBlock::of(name, &providers, &stages);
         let before = std::mem::take(&mut self.last).ends;
         let mut ends = Vec::new();
         for provider in &providers {

@@ -68,7 +68,7 @@ keys! {
 pub(super) struct StageList {
     /// Whether it has no names and may repeat a loop type, as older tools write it.
     is_steps: bool,
-    nodes: Vec<(StageNode, Location)>,
+    pub(super) nodes: Vec<(StageNode, Location)>,
 }
 
 fn defaults(value: &Value<'_>) -> Option<Defaults> {

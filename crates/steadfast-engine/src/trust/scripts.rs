@@ -1,5 +1,6 @@
-//! Finds the files of a project that a command runs: `./check.sh`, `bash scripts/x.sh`, `python3 tools/y.py`. A file that
-//! a command only reads is left out, because agents change such files all the time.
+//! Finds the files of a project that a command runs: `./check.sh`, `bash scripts/x.sh`, `python3 tools/y.py`, and the
+//! recipes of `make`, `just` and `npm run`. A file that a command only reads is left out, because agents change such files
+//! all the time.
 
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -36,10 +37,20 @@ const RUNNERS: [&str; 24] = [
 ];
 const SCRIPT_ENDS: [&str; 16] =
     ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "mts", "rb", "pl", "php", "lua", "ps1", "mk"];
+/// Programs that run what a file in their directory says, and the names of that file in lower case.
+const RECIPES: [(&[&str], &[&str]); 3] = [
+    (&["make", "gmake"], &["gnumakefile", "makefile"]),
+    (&["just"], &["justfile", ".justfile"]),
+    (&["npm", "pnpm", "yarn", "bun"], &[PACKAGE]),
+];
+pub(super) const PACKAGE: &str = "package.json";
+/// Words before the directory that a program works in.
+const ENTERS: [&str; 8] = ["cd", "-C", "--directory", "--prefix", "--cwd", "--dir", "-d", "--working-directory"];
 /// A command with more words is not looked at further.
 const MOST_WORDS: usize = 10_000;
 
-pub(super) fn named_in(command: &str, project: &Path) -> Vec<PathBuf> {
+/// The files that a command runs; `root` is the top of the repository.
+pub(super) fn named_in(command: &str, project: &Path, root: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut add = |file: PathBuf| {
         if !found.contains(&file) {
@@ -49,12 +60,15 @@ pub(super) fn named_in(command: &str, project: &Path) -> Vec<PathBuf> {
     let mut places = vec![project.to_owned()];
     for simple in command.split([';', '|', '&', '(', ')', '{', '}', '\n', '`']) {
         let mut runs_next = true;
+        let mut recipes: Vec<&[&str]> = Vec::new();
         let mut words = simple.split([' ', '\t', '\'', '"', '=', '<', '>']).filter(|word| !word.is_empty());
         let mut before = "";
         for word in words.by_ref().take(MOST_WORDS) {
-            if before == "cd" {
-                places.extend(files_of(word, &places).filter(|place| place.is_dir()).collect::<Vec<_>>());
+            let entered = if ENTERS.contains(&before) { Some(word) } else { word.strip_prefix("-C") };
+            for entered in entered.into_iter().filter(|entered| !entered.is_empty()) {
+                places.extend(files_of(entered, &places).filter(|place| place.is_dir()).collect::<Vec<_>>());
             }
+            recipes.extend(recipes_of(word));
             for file in files_of(word, &places).filter(|file| file.is_file()).collect::<Vec<_>>() {
                 if runs_next || is_script(&file) {
                     add(file);
@@ -63,6 +77,9 @@ pub(super) fn named_in(command: &str, project: &Path) -> Vec<PathBuf> {
             // Flags and their values may stand between a program and its script.
             runs_next = is_runner(word) || runs_next && word.starts_with('-');
             before = word;
+        }
+        for names in recipes {
+            places.iter().flat_map(|place| recipe_files(names, place, root)).for_each(&mut add);
         }
     }
     // Names with spaces.
@@ -81,6 +98,26 @@ fn files_of<'a>(word: &'a str, places: &'a [PathBuf]) -> impl Iterator<Item = Pa
     let own = Some(PathBuf::from(word)).filter(|path| path.is_absolute());
     let project = places.first().cloned().unwrap_or_default();
     in_places.chain(own.filter(move |path| path.starts_with(&project)))
+}
+
+fn recipes_of(word: &str) -> Option<&'static [&'static str]> {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    RECIPES.iter().find(|(programs, _)| programs.contains(&name)).map(|(_, files)| *files)
+}
+
+/// The recipes that a program finds in a directory. All but `make` look in the directories above it as well.
+fn recipe_files(names: &[&str], place: &Path, root: &Path) -> Vec<PathBuf> {
+    let climbs = !names.contains(&"makefile");
+    let above = place.ancestors().skip(1).filter(|above| climbs && above.starts_with(root));
+    let in_directory = |directory: &Path| -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+        let is_recipe = |name: &str| names.contains(&name.to_ascii_lowercase().as_str());
+        let found = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_recipe));
+        let mut files: Vec<PathBuf> = found.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+        files.sort();
+        files
+    };
+    std::iter::once(place).chain(above).map(in_directory).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 fn is_runner(word: &str) -> bool {
@@ -131,8 +168,34 @@ mod tests {
         ] {
             let expected: Vec<PathBuf> = expected.iter().map(|file| project.join(file)).collect();
             let found: Vec<PathBuf> =
-                named_in(command, project).iter().map(|file| fs_err::canonicalize(file).unwrap()).collect();
+                named_in(command, project, project).iter().map(|file| fs_err::canonicalize(file).unwrap()).collect();
             assert_eq!(found, expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn recipes_of_make_just_and_npm_are_found_where_these_look_for_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs_err::canonicalize(directory.path()).unwrap();
+        let project = root.join("app");
+        fs_err::create_dir_all(project.join("sub/deep")).unwrap();
+        for file in ["package.json", "app/Makefile", "app/sub/GNUmakefile", "app/sub/Justfile", "app/rules.mk"] {
+            fs_err::write(root.join(file), "x").unwrap();
+        }
+        for (command, expected) in [
+            ("make check", &["app/Makefile"][..]),
+            ("CI=1 /usr/bin/make -s && true", &["app/Makefile"]),
+            ("sh -c 'make test'", &["app/Makefile"]),
+            ("make -f rules.mk", &["app/rules.mk", "app/Makefile"]),
+            ("make -C sub", &["app/Makefile", "app/sub/GNUmakefile"]),
+            ("make -Csub", &["app/Makefile", "app/sub/GNUmakefile"]),
+            ("cd sub/deep && just test", &["app/sub/Justfile"]),
+            ("npm run test -- --all", &["package.json"]),
+            ("pnpm --dir sub test; yarn lint", &["package.json"]),
+            ("makeinfo x; cargo test; justice", &[]),
+        ] {
+            let expected: Vec<PathBuf> = expected.iter().map(|file| root.join(file)).collect();
+            assert_eq!(named_in(command, &project, &root), expected, "{command}");
         }
     }
 }

@@ -40,7 +40,10 @@ fn verdict(what: &str, faults: &[Fault]) -> (String, u8) {
 
 fn validated_all(checked: &[Checked]) -> CommandOutput {
     if checked.is_empty() {
-        let text = "nothing to check: no definitions in .claude/loops and .claude/pipelines".to_owned();
+        let text =
+            "nothing to check: no definitions in .claude/loops and .claude/pipelines, nor in scripts/stages and \
+                    scripts/pipelines"
+                .to_owned();
         return CommandOutput { text, json: json!({"valid": true, "definitions": []}), code: 0 };
     }
     // A loop type has its faults once, however many pipelines use it.

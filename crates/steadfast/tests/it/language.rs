@@ -78,6 +78,32 @@ fn validate_without_a_name_checks_the_whole_project() {
 }
 
 #[test]
+fn validate_without_a_name_checks_the_folders_of_an_older_tool_too() {
+    let world = World::new();
+    let nothing = world.run(&["loop", "validate"]);
+    nothing.succeeds().stdout_has("scripts/stages").stdout_has("scripts/pipelines");
+    let stage = |name: &str, yaml: &str| {
+        let folder = world.in_project("scripts/stages").join(name);
+        world.write(&folder.join("stage.yaml"), &format!("name: {name}\n{yaml}\n"));
+        world.write(&folder.join("prompt.md"), "Go.");
+    };
+    stage("good", "termination: {type: fixed, iterations: 2}");
+    stage("bad", "termination: {type: judgement}");
+    world.write(&world.in_project("scripts/pipelines/all.yaml"), "nodes:\n  - {id: a, stage: good}\n");
+    for kind in ["loop", "pipeline"] {
+        let checked = world.run(&[kind, "validate", "--json"]).is_refused().json();
+        let found: Vec<_> =
+            checked["definitions"].as_array().unwrap().iter().map(|one| (&one["file"], &one["valid"])).collect();
+        let expected = [
+            (&json!("scripts/stages/bad"), &json!(false)),
+            (&json!("scripts/stages/good"), &json!(true)),
+            (&json!("scripts/pipelines/all.yaml"), &json!(true)),
+        ];
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn a_graph_shows_levels_needs_and_conditions() {
     let world = World::new();
     pipeline(&world, DIAMOND);

@@ -196,6 +196,115 @@ nodes:
 }
 
 #[test]
+fn lanes_get_the_outputs_of_each_other_in_the_blocks_after_them() {
+    let world = World::new();
+    world.repository();
+    for (name, reads) in [("think", ""), ("rate", ""), ("respond", "jq '.inputs.from_parallel[].providers' ${CTX}")] {
+        stage_type(&world, name, "termination: {type: fixed, iterations: 1}");
+        let prompt = format!("ctx=${{CTX}}\ncontext=${{CONTEXT}}\n{reads}\n");
+        world.write(&world.env.home().join("loops").join(name).join("prompt.md"), &prompt);
+    }
+    let copying = copying(&world);
+    let [red, blue] = ["red", "blue"]
+        .map(|name| world.agent(&format!("{copying}echo \"$STEADFAST_STAGE by {name}: $(value context)\"")));
+    let last = world.agent(&format!("{copying}echo end"));
+    let yaml = format!(
+        "name: crossed
+nodes:
+  - id: ideate
+    parallel:
+      providers: [{{name: red, agent: '{red}'}}, {{name: blue, agent: '{blue}'}}]
+      stages: [{{id: generate, stage: think}}]
+  - id: evaluate
+    parallel:
+      providers:
+        - {{name: red, agent: '{red}', inputs: {{from_parallel: {{stage: generate, providers: [blue]}}}}}}
+        - {{name: blue, agent: '{blue}', inputs: {{from_parallel: {{stage: generate, providers: [red]}}}}}}
+      stages: [{{id: score, stage: rate, context: be fair}}]
+  - id: reflect
+    parallel:
+      providers:
+        - name: red
+          agent: '{red}'
+          inputs:
+            from_parallel:
+              - {{stage: generate, providers: [red]}}
+              - {{stage: score, providers: [blue]}}
+        - name: blue
+          agent: '{blue}'
+          inputs:
+            from_parallel:
+              - {{stage: generate, providers: [blue]}}
+              - {{stage: score, providers: [red]}}
+      stages: [{{id: reply, stage: respond}}]
+  - {{id: sum, stage: think, agent: '{last}', inputs: {{from_parallel: {{stage: reply}}}}}}
+"
+    );
+    world.write(&world.in_project("p.yaml"), &yaml);
+    let status = world.run(&["pipeline", "run", "p.yaml", "x", "--json"]).succeeds().json();
+    assert_eq!(status["status"], "completed");
+    for (own, other) in [("red", "blue"), ("blue", "red")] {
+        let score = read_json(&world.in_project(&format!("ctx-evaluate-{own}-score-1.json")));
+        let of_other = json!([format!("ideate-{other}-generate by {other}:")]);
+        assert_eq!(json!(contents(&score["inputs"]["from_parallel"][other])), of_other);
+        assert_eq!(score["inputs"]["from_parallel"].get(own), None, "only the other's");
+        let reply = read_json(&world.in_project(&format!("ctx-reflect-{own}-reply-1.json")));
+        let blocks = reply["inputs"]["from_parallel"].as_array().unwrap();
+        let named: Vec<_> = blocks.iter().map(|block| (&block["block"], &block["stage"])).collect();
+        let expected = [(&json!("ideate"), &json!("generate")), (&json!("evaluate"), &json!("score"))];
+        assert_eq!(named, expected, "the list keeps its order");
+        let files = |at: usize, provider: &str| contents(&blocks[at]["providers"][provider]["files"]);
+        assert_eq!(files(0, own), [format!("ideate-{own}-generate by {own}:")]);
+        assert_eq!(files(1, other), [format!("evaluate-{other}-score by {other}: be fair")]);
+        assert_eq!((blocks[0]["providers"].get(other), blocks[1]["providers"].get(own)), (None, None));
+    }
+    let sum = read_json(&world.in_project("ctx-sum-1.json"));
+    assert_eq!(contents(&sum["inputs"]["from_parallel"]["red"]), ["reflect-red-reply by red:"]);
+}
+
+/// Checks the definitions of agent-pipelines themselves, which are not part of this repository. Give the directory that
+/// has its `stages/` and `pipelines/`: `STEADFAST_TEST_AGENT_PIPELINES=DIR cargo nextest run -p steadfast movers`.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn all_stages_and_pipelines_of_agent_pipelines_are_valid() {
+    let Some(directory) = std::env::var_os("STEADFAST_TEST_AGENT_PIPELINES").map(std::path::PathBuf::from) else {
+        eprintln!("SKIPPED: set STEADFAST_TEST_AGENT_PIPELINES to a directory with its stages/ and pipelines/");
+        return;
+    };
+    let world = World::new();
+    for part in ["stages", "pipelines"] {
+        copy_all(&directory.join(part), &world.in_project("scripts").join(part));
+    }
+    let checked = world.run(&["pipeline", "validate", "--json"]).json();
+    let definitions = checked["definitions"].as_array().unwrap();
+    let count = |kind: &str| definitions.iter().filter(|one| one["kind"] == kind).count();
+    assert!(count("loop") > 0 && count("pipeline") > 0, "{checked}");
+    for one in definitions {
+        for fault in one["faults"].as_array().unwrap() {
+            let message = fault["message"].as_str().unwrap();
+            assert!(!message.starts_with("there is no variable"), "{}: {fault}", one["file"]);
+            // Some name a stage that their own collection lacks.
+            let missing = message.strip_prefix("there is no loop type `").and_then(|rest| rest.strip_suffix('`'));
+            let is_missing = missing.is_some_and(|name| !directory.join("stages").join(name).exists());
+            assert!(fault["level"] != "error" || is_missing, "{}: {fault}", one["file"]);
+        }
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())) {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_all(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
 fn inputs_that_are_not_there_are_named() {
     let world = World::new();
     world.write(&world.in_project("p.yaml"), "inputs: [docs/*.md]\nnodes:\n  - {id: a, prompt: x}\n");

@@ -215,6 +215,36 @@ fn a_change_of_a_prompt_or_script_is_noticed() {
 }
 
 #[test]
+fn a_change_of_a_recipe_behind_a_command_is_noticed() {
+    let scripts = |test: &str, more: &str| format!("{{\"scripts\": {{\"test\": \"{test}\"}}{more}}}");
+    for (command, file, first, same, changed) in [
+        ("make check", "Makefile", "check:\n\ttrue\n".to_owned(), None, "check:\n\ttouch ran\n".to_owned()),
+        ("just check || true", "justfile", "check:\n  true\n".to_owned(), None, "check:\n  touch ran\n".to_owned()),
+        (
+            "npm run test || true",
+            "package.json",
+            scripts("true", ""),
+            Some(scripts("true", ", \"dependencies\": {\"x\": \"1\"}")),
+            scripts("touch ran", ""),
+        ),
+    ] {
+        let world = World::new();
+        world.loop_type_in(&world.claude("loops"), "fix", &format!("completion: {{command: '{command}'}}\nruns: 1"));
+        world.write(&world.in_project(file), &first);
+        run_loop(&world, "fix", &["--dry-run"]).succeeds();
+        run_loop(&world, "fix", &[]).fails_with(3, &format!("{file} (script, new)"));
+        typed(&world, &["trust", "--yes"]).succeeds();
+        run_loop(&world, "fix", &[]);
+        world.write(&world.in_project(file), same.as_ref().unwrap_or(&first));
+        let output = run_loop(&world, "fix", &[]);
+        assert!(!output.stderr.contains("not trusted"), "{output:?}");
+        world.write(&world.in_project(file), &changed);
+        run_loop(&world, "fix", &[]).fails_with(3, &format!("{file} (script, changed since you trusted it)"));
+        assert!(!world.in_project("ran").exists(), "{command}");
+    }
+}
+
+#[test]
 fn settings_hooks_and_servers_need_a_yes_before_a_client_loads_them() {
     let world = World::new();
     world.loop_type("once", ONE_RUN);

@@ -62,6 +62,37 @@ fn a_later_run_and_the_watcher_write_it_too() {
 }
 
 #[test]
+fn it_is_written_although_the_same_name_was_started_again() {
+    let aside = "pipeline-runs/r.previous-1";
+    for command in
+        [&["pipeline", "status", "r"][..], &["pipeline", "list"], &["pipeline", "cleanup"], &["watch", "--once"]]
+    {
+        let world = blocked("");
+        let agent = world.agent("echo later $STEADFAST_STAGE");
+        world.run(&["pipeline", "run", "p.yaml", "r", "--agent", &agent]).succeeds();
+        let output = world.claude(&format!("{aside}/stage-2-two/output.md"));
+        let owed = || world.json(&format!("{aside}/state.json")).get("unpublished").cloned();
+        let first = "(SELECT run_id FROM runs ORDER BY started_at_ms LIMIT 1)";
+        world.env.execute(&format!("UPDATE runs SET completed_at_ms = 1 WHERE run_id = {first}"));
+        world.run(&["pipeline", "cleanup", "--older-than", "1"]).succeeds();
+        world.run(command).succeeds();
+        assert_eq!(owed(), Some(json!(["stage-2-two/output.md"])), "it is still blocked");
+        std::fs::remove_dir_all(&output).unwrap();
+        world.run(command).succeeds();
+        assert_eq!(
+            (owed(), std::fs::read_to_string(&output).ok().as_deref()),
+            (None, Some("said two\n")),
+            "{command:?}"
+        );
+        // The later run is as it was, and there is one end of each.
+        assert_eq!(std::fs::read_to_string(world.claude(OUTPUT)).unwrap(), "later two\n");
+        assert_eq!(world.json("loop-completions.json").as_array().unwrap().len(), 2);
+        let ends = world.json(&format!("{aside}/state.json"));
+        assert_eq!((&ends["session"], &ends["status"]), (&json!("r"), &json!("completed")));
+    }
+}
+
+#[test]
 fn the_engine_writes_it_at_its_next_step() {
     let world = blocked(&format!("[ $STEADFAST_STAGE = three ] && rm -r .claude/{OUTPUT}"));
     assert!(is_published(&world));

@@ -20,7 +20,7 @@ use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::process;
 
-use super::RunContext;
+use super::{RunContext, unpublished};
 use crate::cli::RunCleanupArgs;
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult};
@@ -112,8 +112,9 @@ impl Cleanup<'_> {
         if is_running {
             return Ok(());
         }
-        if !self.arguments.dry_run
-            && self.newest.contains(&line.run_id)
+        if !self.arguments.dry_run && !self.newest.contains(&line.run_id) {
+            unpublished::publish_earlier(&context.paths, store, line, &output::note)?;
+        } else if !self.arguments.dry_run
             && let Some(row) = store.read().run(&line.run_id)?
         {
             context.publish_end(&row)?;
@@ -151,9 +152,7 @@ impl Cleanup<'_> {
         let before = self.context.now - Millis::from(self.arguments.older_than) * clock::DAY;
         let outputs = folder.attempts();
         // Outputs of pipelines are written from the answers of their agents.
-        let is_owed = line.kind == RunKind::Pipeline
-            && self.newest.contains(&line.run_id)
-            && !folder.is_end_published(line.completed_at_ms);
+        let is_owed = line.kind == RunKind::Pipeline && !folder.is_end_published(line.completed_at_ms);
         if line.completed_at_ms.is_some_and(|ended| ended < before) && !outputs.is_empty() && !is_owed {
             if !dry_run {
                 outputs.iter().try_for_each(fs_err::remove_dir_all)?;
