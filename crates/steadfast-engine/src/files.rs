@@ -17,6 +17,7 @@ mod aside;
 mod document;
 mod exchange;
 mod exclude;
+mod ignore;
 mod listing;
 mod outputs;
 mod place;
@@ -30,8 +31,9 @@ mod tidy;
 
 pub use address::{Address, Holder, hold, holder};
 pub(crate) use aside::Aside;
-pub(crate) use exclude::exclude;
 pub use exclude::{has_state_files, remove_lock_file, stop_excluding};
+pub(crate) use ignore::GitGuard;
+pub use ignore::stop_ignoring;
 pub use outputs::OutputOf;
 pub(crate) use outputs::{first_files, without_secrets};
 pub use registry::{RegistryEntry, registry_key};

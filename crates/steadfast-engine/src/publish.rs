@@ -16,7 +16,7 @@ use steadfast_store::{RunRow, Store, StoreError};
 pub use self::aside::publish_aside;
 use self::notes::ProgressNotes;
 use self::outputs::{PublicOutputs, output_of};
-use crate::files::{self, Address, FileView, FilesError, PublicFiles};
+use crate::files::{Address, FileView, FilesError, GitGuard, PublicFiles};
 use crate::observer::{KeptOutput, Observer, PromptValues, SavedStep};
 use crate::run_folder::RunFolder;
 
@@ -47,7 +47,7 @@ pub struct Publisher {
     /// Its own connection: the dispatcher holds the other one.
     store: Store,
     files: PublicFiles,
-    project: PathBuf,
+    git: GitGuard,
     folder: RunFolder,
     run_id: String,
     plan: Plan,
@@ -76,7 +76,7 @@ impl Publisher {
         Ok(Self {
             store: Store::open_existing(store)?,
             files: files.continued(folder.was_published(), Some(clock::now())),
-            project: PathBuf::from(&row.project_dir),
+            git: GitGuard::of(Path::new(&row.project_dir)),
             run_id: row.run_id.clone(),
             plan: row.plan.clone(),
             has_begun: false,
@@ -226,6 +226,12 @@ impl Publisher {
         }
     }
 
+    fn stay_out_of_git(&mut self, notes: &mut Vec<String>) {
+        for note in self.git.look() {
+            self.report_once(note, notes);
+        }
+    }
+
     fn report_once(&mut self, error: String, notes: &mut Vec<String>) {
         if self.reported.insert(error.clone()) {
             notes.push(error);
@@ -236,10 +242,8 @@ impl Publisher {
 impl Observer for Publisher {
     fn saved(&mut self, step: &SavedStep<'_>, notes: &mut Vec<String>) {
         let is_first = !self.has_begun;
-        if is_first && step.run.status == RunStatus::Running {
-            for note in files::exclude(&self.project) {
-                self.report_once(note, notes);
-            }
+        if step.run.status == RunStatus::Running {
+            self.stay_out_of_git(notes);
         }
         for record in step.records {
             if let Record::Committed { id, .. } = record {
@@ -266,6 +270,7 @@ impl Observer for Publisher {
         if let Some(address) = &mut self.address {
             address.keep();
         }
+        self.stay_out_of_git(notes);
         self.keep_notes(notes);
         let written = self.catch_up(notes);
         self.report_error(written, notes);

@@ -19,12 +19,12 @@ use steadfast_system::process::ProcessId;
 
 pub use attempts::{AttemptView, BranchView, Left, LeftView};
 pub use iterations::{CheckView, IterationView};
-pub use stages::{EndedBy, StageView};
+pub use stages::{EndedBy, StageView, ended_by};
 pub use units::{Hours, Timestamp, Usd};
 
 use attempts::attempt_views;
 use iterations::iteration_view;
-use stages::{ended_by, stage_views};
+use stages::stage_views;
 use units::known;
 
 /// How long an engine may take to lock a run after it was created or reopened.

@@ -1,6 +1,7 @@
 //! Keeps the state files out of commits and stashes: lines in `info/exclude` of the repository, between marker lines of
 //! ours. The lines name only our own files, because people commit the rest of `.claude`. They come first in the file, so
-//! that later lines of the user win, and all other bytes of the file stay as they are.
+//! that later lines of the user win, and all other bytes of the file stay as they are. Where there is no repository,
+//! `files/ignore.rs` prepares for one.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -41,9 +42,14 @@ const GIT_BYTES: u64 = 16 << 20;
 /// What a git command that only reads prints in a project; `None` if there is no repository.
 pub(super) fn ask_git(project: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     // Do not start git only to learn that there is no repository.
-    let is_in_repository = project.ancestors().any(|place| place.join(".git").symlink_metadata().is_ok());
+    let _repository = nearest_git(project)?;
     let arguments = [&["-c", "core.fsmonitor=false"], arguments].concat();
-    is_in_repository.then(|| LimitedCommand::ask_git(&arguments, project, GIT_LIMIT, GIT_BYTES)).flatten()
+    LimitedCommand::ask_git(&arguments, project, GIT_LIMIT, GIT_BYTES)
+}
+
+/// The nearest `.git` at or above a project.
+pub(super) fn nearest_git(project: &Path) -> Option<PathBuf> {
+    project.ancestors().map(|place| place.join(".git")).find(|git| git.symlink_metadata().is_ok())
 }
 
 /// The exclude file of the repository that a project is in.
@@ -107,17 +113,21 @@ impl ExcludeFile {
     }
 }
 
-/// Keeps the state files of a project out of git. Returns notes for the user: why that is not possible, and which files
-/// git tracks already.
-pub(crate) fn exclude(project: &Path) -> Vec<String> {
-    let Some(repository) = ExcludeFile::of(project) else { return Vec::new() };
+/// Keeps the state files of a project out of its repository. Returns the file that has the lines, and notes for the user:
+/// why that is not possible, and which files git tracks already. `None` if there is no repository, `Busy` to try again.
+pub(super) fn exclude(project: &Path) -> Result<Option<(PathBuf, Vec<String>)>, FilesError> {
+    let Some(repository) = ExcludeFile::of(project) else { return Ok(None) };
     let mut notes = Vec::new();
-    if let Err(error) = repository.edit(false, |text| with_lines(text, &repository.prefix)) {
-        let file = repository.exclude.display();
-        notes.push(format!(
-            "`git add` will commit the state files of runs: cannot change `{file}`: {error} (ignore `.claude/loop-*` and \
-             `.claude/{PIPELINES}` with a .gitignore)"
-        ));
+    match repository.edit(false, |text| Lines::below(&repository.prefix).added(text)) {
+        Ok(_) => {}
+        Err(error @ FilesError::Busy { .. }) => return Err(error),
+        Err(error) => {
+            let file = repository.exclude.display();
+            notes.push(format!(
+                "`git add` will commit the state files of runs: cannot change `{file}`: {error} (ignore \
+                 `.claude/loop-*` and `.claude/{PIPELINES}` with a .gitignore)"
+            ));
+        }
     }
     let tracked = tracked(project);
     if !tracked.is_empty() {
@@ -127,13 +137,13 @@ pub(crate) fn exclude(project: &Path) -> Vec<String> {
             paths.join(" ")
         ));
     }
-    notes
+    Ok(Some((repository.exclude, notes)))
 }
 
 /// Removes the lines of a project again; returns the file if it had them.
 pub fn stop_excluding(project: &Path, dry_run: bool) -> Result<Option<PathBuf>, FilesError> {
     let Some(repository) = ExcludeFile::of(project) else { return Ok(None) };
-    let changed = repository.edit(dry_run, |text| without_lines(text, &repository.prefix))?;
+    let changed = repository.edit(dry_run, |text| Lines::below(&repository.prefix).removed(text))?;
     Ok(changed.then_some(repository.exclude))
 }
 
@@ -205,45 +215,64 @@ fn escaped(prefix: &[u8]) -> Vec<u8> {
     escaped
 }
 
-fn markers(prefix: &[u8]) -> [Vec<u8>; 2] {
-    let words = ["# steadfast: state files of runs in /", "# steadfast: end of /"];
-    words.map(|words| [words.as_bytes(), &escaped(prefix)].concat())
-}
-
 /// The byte order mark, which stays first, and the rest.
 fn split_mark(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 })
 }
 
-pub(super) fn with_lines(text: &[u8], prefix: &[u8]) -> Vec<u8> {
-    let rest = without_lines(text, prefix);
-    let (mark, rest) = split_mark(&rest);
-    let [begin, end] = markers(prefix);
-    let mut lines = vec![begin];
-    lines.extend(PATTERNS.map(|pattern| [b"/", &escaped(prefix)[..], b".claude/", pattern.as_bytes()].concat()));
-    lines.push(end);
-    let block: Vec<u8> = lines.into_iter().flat_map(|line| [&line[..], b"\n"].concat()).collect();
-    [mark, &block, rest].concat()
+/// Our lines in a file of git patterns, between two markers.
+pub(super) struct Lines {
+    begin: Vec<u8>,
+    end: Vec<u8>,
+    /// What stands before each pattern.
+    folder: Vec<u8>,
+    /// The file itself, if it is to be ignored too.
+    own: Option<&'static str>,
 }
 
-/// Lines that a person added between the markers stay.
-pub(super) fn without_lines(text: &[u8], prefix: &[u8]) -> Vec<u8> {
-    let [begin, end] = markers(prefix);
-    let folder = [b"/", &escaped(prefix)[..], b".claude/"].concat();
-    let is_pattern = |line: &[u8]| {
-        line.strip_prefix(&folder[..]).is_some_and(|rest| BEGINNINGS.iter().any(|it| rest.starts_with(it.as_bytes())))
-    };
-    let (mut kept, mut is_inside) = (Vec::new(), false);
-    let (mark, text) = split_mark(text);
-    kept.extend(mark);
-    for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let bare = line.strip_suffix(b"\n").unwrap_or(line);
-        let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
-        let is_ours = bare == begin || (is_inside && (bare == end || is_pattern(bare)));
-        is_inside = bare == begin || (is_inside && bare != end);
-        if !is_ours {
-            kept.extend(line);
-        }
+impl Lines {
+    /// Of a project, as a path in its repository: empty, or with a `/` at its end.
+    pub(super) fn below(prefix: &[u8]) -> Self {
+        let words = ["# steadfast: state files of runs in /", "# steadfast: end of /"];
+        let [begin, end] = words.map(|words| [words.as_bytes(), &escaped(prefix)].concat());
+        Self { begin, end, folder: [b"/", &escaped(prefix)[..], b".claude/"].concat(), own: None }
     }
-    kept
+
+    /// Of an ignore file beside our files.
+    pub(super) fn beside(own: &'static str) -> Self {
+        let [begin, end] = ["# steadfast: state files of runs", "# steadfast: end"].map(|it| it.as_bytes().to_owned());
+        Self { begin, end, folder: b"/".to_vec(), own: Some(own) }
+    }
+
+    pub(super) fn added(&self, text: &[u8]) -> Vec<u8> {
+        let rest = self.removed(text);
+        let (mark, rest) = split_mark(&rest);
+        let patterns = self.own.into_iter().chain(PATTERNS);
+        let patterns = patterns.map(|pattern| [&self.folder[..], pattern.as_bytes()].concat());
+        let lines = [self.begin.clone()].into_iter().chain(patterns).chain([self.end.clone()]);
+        let block: Vec<u8> = lines.flat_map(|line| [&line[..], b"\n"].concat()).collect();
+        [mark, &block, rest].concat()
+    }
+
+    /// Lines that a person added between the markers stay.
+    pub(super) fn removed(&self, text: &[u8]) -> Vec<u8> {
+        let is_pattern = |line: &[u8]| {
+            let beginnings = BEGINNINGS.into_iter().chain(self.own);
+            let rest = line.strip_prefix(&self.folder[..]);
+            rest.is_some_and(|rest| beginnings.into_iter().any(|it| rest.starts_with(it.as_bytes())))
+        };
+        let (mut kept, mut is_inside) = (Vec::new(), false);
+        let (mark, text) = split_mark(text);
+        kept.extend(mark);
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let bare = line.strip_suffix(b"\n").unwrap_or(line);
+            let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
+            let is_ours = bare == self.begin || (is_inside && (bare == self.end || is_pattern(bare)));
+            is_inside = bare == self.begin || (is_inside && bare != self.end);
+            if !is_ours {
+                kept.extend(line);
+            }
+        }
+        kept
+    }
 }

@@ -159,7 +159,9 @@ fn write_end(entries: &mut Vec<Value>, end: Value) -> bool {
         return true;
     };
     let (Some(found), Value::Object(end)) = (found.as_object_mut(), end) else { return false };
-    end.into_iter().fold(false, |changed, (name, value)| document::set(found, &name, value) | changed)
+    // Of an earlier end.
+    let is_removed = !end.contains_key(state::ENDED_BY) && found.shift_remove(state::ENDED_BY).is_some();
+    end.into_iter().fold(is_removed, |changed, (name, value)| document::set(found, &name, value) | changed)
 }
 
 pub(super) fn set_owed(state: &mut Value, owed: &[String]) -> bool {
@@ -171,7 +173,7 @@ pub(super) fn set_owed(state: &mut Value, owed: &[String]) -> bool {
 fn end_of(view: &FileView<'_>) -> Value {
     let (plan, run) = (view.plan, view.run);
     let what = if plan.kind == RunKind::Loop { "loop_type" } else { "pipeline" };
-    json!({
+    let mut end = json!({
         "session": plan.name,
         "type": plan.kind.to_string(),
         "status": run.status.to_string(),
@@ -179,5 +181,11 @@ fn end_of(view: &FileView<'_>) -> Value {
         "reason": run.reason,
         what: plan.title,
         "run_id": view.run_id,
-    })
+    });
+    if let (Some(end), Some(stage)) =
+        (end.as_object_mut(), state::ended_by(view).filter(|_| plan.kind == RunKind::Pipeline))
+    {
+        document::set(end, state::ENDED_BY, stage);
+    }
+    end
 }

@@ -14,7 +14,8 @@ use super::{FileView, FilesError, usd};
 
 /// Longer texts of agents are cut; the store has the whole text.
 const MAX_TEXT: usize = 2_000;
-const ENDED_BY: &str = "ended_by_stage";
+/// The field that names the stage that ended a run.
+pub(super) const ENDED_BY: &str = "ended_by_stage";
 /// Fields of an iteration that a marker line cannot set.
 pub(crate) const OWN_FIELDS: [&str; 12] = [
     "stage",
@@ -79,10 +80,15 @@ fn update_pipeline(state: &mut Map<String, Value>, view: &FileView<'_>, db: Db<'
     Ok(changed | extend_history(state, view, db)?)
 }
 
-/// The name of the stage that ended the run; absent if there is none.
+/// The name of the stage that ended the run.
+pub(super) fn ended_by<'a>(view: &FileView<'a>) -> Option<&'a str> {
+    view.run.ended_by.and_then(|stage| view.plan.stage(stage)).map(|stage| stage.name.as_str())
+}
+
+/// Absent if there is none.
 fn set_ended_by(state: &mut Map<String, Value>, view: &FileView<'_>) -> bool {
-    match view.run.ended_by.and_then(|stage| view.plan.stage(stage)) {
-        Some(ended_by) => set(state, ENDED_BY, ended_by.name.as_str()),
+    match ended_by(view) {
+        Some(name) => set(state, ENDED_BY, name),
         None => state.shift_remove(ENDED_BY).is_some(),
     }
 }

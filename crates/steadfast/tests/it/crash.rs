@@ -1,6 +1,7 @@
 //! After `kill -9` of any process at any moment, the run can be resumed, and its rows, files and work end up as in an
 //! undisturbed run. No iteration is lost or counted twice, and no second agent runs beside another.
 
+mod person;
 mod random;
 mod trouble;
 mod truth;
@@ -66,7 +67,7 @@ fn kill_everywhere(scenario: Scenario, least: usize, most: u32) {
             Point::Decided | Point::ArtifactsKept | Point::MergeBegun | Point::BranchMerged | Point::MergeConflict => {
                 scenario == Scenario::Graph
             }
-            // No merge is given up.
+            // No merge is given up; `engine/merging.rs` kills there.
             Point::MergeAborted => false,
             Point::EvidenceKept => scenario == Scenario::Goal,
             _ if is_of_worktrees => scenario.has_branches(),

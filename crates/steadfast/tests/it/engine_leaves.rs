@@ -41,6 +41,44 @@ fn an_error_of_the_store_stops_the_agents_and_says_so() {
     );
 }
 
+/// The supervisor of the first attempt of the only run.
+fn supervisor_of(world: &World) -> Pid {
+    let pid = eventually(|| {
+        let run = std::fs::read_dir(world.env.home().join("runs")).ok()?.flatten().next()?;
+        let text = std::fs::read_to_string(run.path().join("1-1-1/pid")).ok()?;
+        let record: serde_json::Value = serde_json::from_str(&text).ok()?;
+        i32::try_from(record["identity"]["pid"].as_i64()?).ok()
+    });
+    Pid::from_raw(pid).unwrap()
+}
+
+#[test]
+fn what_cannot_be_stopped_is_named() {
+    let world = World::new();
+    world.loop_type("work", "completion: fixed-n\nmax: 1");
+    let agent = world.agent("cat > /dev/null; echo $$ >> pids; exec sleep 600");
+    let engine = world.spawn(&["loop", "run", "work", "a", "--agent", &agent]);
+    let pid = agent_of(&world);
+    // The agent has ended, and its supervisor cannot record that.
+    let supervisor = supervisor_of(&world);
+    kill_process(supervisor, Signal::STOP).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    world.env.execute("ALTER TABLE runs RENAME TO gone");
+    let output = engine.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let left = format!("still there: the supervisor of stage 1, iteration 1 (pid {})", supervisor.as_raw_nonzero());
+    assert!(!output.status.success() && said.contains(&left), "{said}");
+    assert!(said.contains("the engine leaves: 0 agents stopped; "), "{said}");
+    assert!(test_kill_process(supervisor).is_ok(), "it lives: {said}");
+    // It records the end once it can, and the next engine goes on from there.
+    kill_process(supervisor, Signal::CONT).unwrap();
+    ends(supervisor);
+    world.env.execute("ALTER TABLE gone RENAME TO runs");
+    std::fs::write(world.env.path("agent-0.sh"), "echo x >> tries; echo done").unwrap();
+    world.run(&["loop", "resume", "a"]).succeeds();
+    assert_eq!(world.lines("tries").len(), 1);
+}
+
 #[test]
 fn an_agent_ends_at_its_time_limit_without_an_engine() {
     let world = World::new();

@@ -107,6 +107,87 @@ fn state_files_stay_out_of_an_agents_commits() {
     assert_eq!(std::fs::read_to_string(world.in_project(".git/info/exclude")).unwrap(), exclude, "written once");
 }
 
+/// What an agent does that begins a repository and commits everything.
+const BEGIN: &str = "echo $STEADFAST_ITERATION > mine; git init -q -b main
+    git add -A && git -c user.name=T -c user.email=t@e commit -qm \"$STEADFAST_ITERATION\"";
+
+#[test]
+fn state_files_stay_out_of_a_repository_that_begins_during_a_run() {
+    let world = World::new();
+    world.loop_type("turn", "completion: fixed-n");
+    // The second iteration commits too, after `git clean` removed what is ignored.
+    let script = format!("{BEGIN}; git clean -qfdx; sleep 1.2");
+    world.loop_run(&["turn", "r"], &script, &["--max", "2"]).succeeds();
+    assert_eq!(world.git(&["ls-files"]), "mine\n");
+    assert_eq!(world.git(&["log", "--format=%s"]), "2\n1\n");
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    let exclude = std::fs::read_to_string(world.in_project(".git/info/exclude")).unwrap();
+    assert!(exclude.contains("/.claude/loop-sessions.json"), "{exclude}");
+}
+
+#[test]
+fn a_repository_inside_the_one_of_the_start_is_kept_clean_too() {
+    let world = World::new();
+    std::fs::create_dir(world.env.project().join("inner")).unwrap();
+    world.repository();
+    world.loop_type("turn", "completion: fixed-n");
+    let agent =
+        world.agent("[ $STEADFAST_ITERATION = 1 ] && git init -q -b main; sleep 1.2; echo x > mine; git add -A");
+    let mut command = world.env.command(&["loop", "run", "turn", "r", "--max", "2", "--agent", &agent]);
+    std::fs::create_dir_all(world.in_project("inner/.claude/pipeline-runs")).unwrap();
+    crate::env::finish(command.current_dir(world.in_project("inner")), b"").succeeds();
+    assert!(world.in_project("inner/.claude/loop-sessions.json").exists());
+    assert_eq!(world.git(&["-C", "inner", "ls-files"]), "mine\n");
+}
+
+#[test]
+fn lines_that_are_deleted_during_a_run_are_written_again() {
+    let world = World::new();
+    world.repository();
+    world.loop_type("turn", "completion: fixed-n");
+    for (number, damage) in
+        ["rm -r .git/info", "rm .git/info/exclude", "echo '*.log' > .git/info/exclude"].iter().enumerate()
+    {
+        let script = format!("echo $STEADFAST_ITERATION >> mine; {damage}; sleep 1.2; git add -A");
+        world.loop_run(&["turn", &format!("r{number}")], &script, &["--max", "2"]).succeeds();
+        assert_eq!(world.git(&["ls-files"]), "mine\n", "{damage}");
+    }
+    let exclude = std::fs::read_to_string(world.in_project(".git/info/exclude")).unwrap();
+    assert!(exclude.ends_with("\n*.log\n"), "what others wrote stays: {exclude}");
+}
+
+#[test]
+fn an_ignore_file_of_the_user_stays_and_ours_is_undone() {
+    for of_user in [Some("*.log\n"), None] {
+        let world = World::new();
+        world.loop_type("turn", "completion: fixed-n");
+        let file = world.claude(".gitignore");
+        if let Some(text) = of_user {
+            world.write(&file, text);
+        }
+        let read = || std::fs::read_to_string(&file).ok();
+        world.loop_run(&["turn", "r"], "true", &["--max", "1"]).succeeds();
+        assert_eq!(read().is_some_and(|text| text.contains("loop-sessions.json")), of_user.is_none());
+        world.run(&["loop", "cleanup"]).succeeds();
+        assert!(read().is_some(), "there are state files");
+        for name in ["loop-sessions.json", "loop-state-r.json", "loop-completions.json"] {
+            std::fs::remove_file(world.claude(name)).unwrap();
+        }
+        std::fs::remove_dir_all(world.claude("loop-progress")).unwrap();
+        assert_eq!(
+            world.run(&["loop", "cleanup", "--dry-run"]).succeeds().stdout.contains(".gitignore"),
+            of_user.is_none()
+        );
+        assert!(read().is_some(), "a dry run changes nothing");
+        assert_eq!(world.run(&["loop", "cleanup"]).succeeds().stdout.contains(".gitignore"), of_user.is_none());
+        assert_eq!(read().as_deref(), of_user);
+        // An uninstall removes it even where state files are left.
+        world.loop_run(&["turn", "r"], "true", &["--max", "1"]).succeeds();
+        world.run(&["setup", "--uninstall"]).succeeds();
+        assert_eq!(read().as_deref(), of_user);
+    }
+}
+
 #[test]
 fn cleanup_removes_the_lines_when_no_state_file_is_left() {
     let world = World::new();

@@ -24,13 +24,13 @@ fn prints(last: &str) -> String {
     format!("cat > /dev/null; echo first words; yes 'a line of work' | head -c 20000000; echo; echo '{last}'")
 }
 
-/// The bytes on disk of the only output, and its length; `None` where the file system makes no holes.
-fn output_file(world: &World) -> Option<(u64, u64)> {
+/// The file of the only output, its bytes on disk, and its length; `None` where the file system makes no holes.
+fn output_file(world: &World) -> Option<(std::path::PathBuf, u64, u64)> {
     let file = world.run(&["loop", "logs", "a", "--json"]).succeeds().json()["file"].clone();
     let file = std::path::PathBuf::from(file.as_str().unwrap());
     let log = std::fs::read_to_string(file.with_file_name("keeper.log")).unwrap_or_default();
-    let metadata = std::fs::metadata(file).unwrap();
-    (!log.contains("cannot be capped")).then(|| (metadata.blocks() * 512, metadata.len()))
+    let metadata = std::fs::metadata(&file).unwrap();
+    (!log.contains("cannot be capped")).then(|| (file, metadata.blocks() * 512, metadata.len()))
 }
 
 #[test]
@@ -38,14 +38,22 @@ fn the_beginning_and_the_end_of_a_long_output_are_kept() {
     let world = world("");
     let agent = world.agent(&prints("last words"));
     world.run(&["loop", "run", "work", "a", "--agent", &agent]).succeeds();
-    let Some((on_disk, length)) = output_file(&world) else { return };
+    let Some((file, on_disk, length)) = output_file(&world) else { return };
     assert!(on_disk <= 4 << 20 && length > 20_000_000, "{on_disk} of {length} bytes are on the disk");
     let logs = world.run(&["loop", "logs", "a", "-n", "1"]).succeeds().stdout.clone();
     assert_eq!(logs.trim(), "last words");
-    // From the first line on.
+    // As far back as is read.
     let followed = world.run(&["loop", "logs", "a", "-f", "-n", "10000000"]).succeeds().stdout.clone();
     assert!(followed.len() < 4 << 20 && !followed.contains('\0'), "{} bytes", followed.len());
     assert_eq!(followed.lines().last(), Some("last words"));
+    let kept = std::fs::read(file).unwrap();
+    let is_hole = |byte: &u8| *byte == 0;
+    let (begin, end) = (kept.iter().position(is_hole).unwrap(), kept.iter().rposition(is_hole).unwrap());
+    let [head, tail] = [&kept[..begin], &kept[end + 1..]].map(|part| String::from_utf8(part.to_owned()).unwrap());
+    assert!(head.starts_with("first words\na line of work\n"), "{}", &head[..100]);
+    assert!(tail.ends_with("\nlast words\n") && tail.contains("\na line of work\n"));
+    // About half of the cap each.
+    assert!([head.len(), tail.len()].iter().all(|part| (900_000..2_000_000).contains(part)), "{begin} {end}");
     assert_eq!(world.status("loop", "a")["tokens"], Value::Null, "a client's event may be in what was left out");
 }
 

@@ -95,7 +95,8 @@ fn rule_name(rule: &Rule) -> String {
     if gates.is_empty() { rule.leaves().map(Rule::name).collect::<Vec<_>>().join("+") } else { gates.join("+") }
 }
 
-pub(super) fn ended_by(plan: &Plan, run: &Run) -> Option<EndedBy> {
+/// The stage that ended a run, if one did.
+pub fn ended_by(plan: &Plan, run: &Run) -> Option<EndedBy> {
     let stage = run.ended_by.filter(|_| run.status != RunStatus::Running)?;
     let (planned, reached) = (plan.stage(stage)?, run.stage_state(stage)?);
     let name = text::headline(&planned.name, 60);

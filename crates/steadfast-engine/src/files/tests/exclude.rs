@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::super::exclude::{exclude, has_state_files, matches, stop_excluding, with_lines, without_lines};
+use super::super::exclude::{Lines, has_state_files, matches, stop_excluding};
+use super::super::ignore::{GitGuard, stop_ignoring};
 use super::super::restored::is_restored;
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
@@ -20,6 +21,10 @@ fn repository() -> (tempfile::TempDir, PathBuf) {
     git(&path, &["init", "-q", "-b", "main"]);
     git(&path, &["commit", "-q", "--allow-empty", "-m", "first"]);
     (directory, path)
+}
+
+fn exclude(project: &Path) -> Vec<String> {
+    GitGuard::of(project).look()
 }
 
 /// Creates all our files, and others that people commit.
@@ -136,8 +141,54 @@ fn an_exclude_file_that_cannot_be_written_is_a_note() {
         assert!(notes.len() == 1 && notes[0].contains(why), "{why}: {notes:?}");
         assert!(!out.path().join("file").exists() && !out.path().join("exclude").exists());
     }
+}
+
+#[test]
+fn where_there_is_no_repository_an_ignore_file_of_ours_waits_for_one() {
     let outside = tempfile::tempdir().unwrap();
-    assert_eq!(exclude(outside.path()), Vec::<String>::new(), "no repository");
+    let project = outside.path().canonicalize().unwrap();
+    let mut guard = GitGuard::of(&project);
+    assert_eq!(guard.look(), Vec::<String>::new());
+    fill(&project);
+    git(&project, &["init", "-q"]);
+    assert_eq!(seen(&project), THEIRS, "before the engine looked again");
+    let [ours, exclude] = [".claude/.gitignore", ".git/info/exclude"].map(|name| project.join(name));
+    assert_eq!(guard.look(), Vec::<String>::new());
+    assert!(fs_err::read_to_string(&exclude).unwrap().contains("/.claude/loop-progress/"));
+
+    // What a person adds to our file stays.
+    let text = fs_err::read_to_string(&ours).unwrap();
+    fs_err::write(&ours, format!("{text}*.log\n")).unwrap();
+    assert_eq!(stop_ignoring(&project, true).unwrap(), Some(ours.clone()));
+    assert_eq!(stop_ignoring(&project, false).unwrap(), Some(ours.clone()));
+    assert_eq!(fs_err::read_to_string(&ours).unwrap(), "*.log\n");
+    assert_eq!(stop_ignoring(&project, false).unwrap(), None);
+    assert_eq!(seen(&project).len(), 1 + THEIRS.len());
+    assert_eq!(stop_ignoring(&project.join("nowhere"), false).unwrap(), None);
+}
+
+#[test]
+fn a_look_writes_again_what_is_gone_and_else_starts_no_git() {
+    let (_directory, project) = repository();
+    let file = project.join(".git/info/exclude");
+    let mut guard = GitGuard::of(&project);
+    for _ in 0..3 {
+        guard.look();
+    }
+    // Tracked files would be a note, if git were asked.
+    fill(&project);
+    git(&project, &["add", "-f", ".claude/loop-sessions.json"]);
+    assert_eq!(guard.look(), Vec::<String>::new());
+    fs_err::remove_file(&file).unwrap();
+    assert_eq!(guard.look().len(), 1);
+    assert!(fs_err::read_to_string(&file).unwrap().contains("/.claude/loop-progress/"));
+    // A repository that begins anew.
+    fs_err::remove_dir_all(project.join(".git")).unwrap();
+    guard.look();
+    git(&project, &["init", "-q"]);
+    guard.look();
+    assert!(fs_err::read_to_string(&file).unwrap().contains("/.claude/loop-progress/"));
+    assert_eq!(seen(&project), THEIRS);
 }
 
 #[test]
@@ -173,13 +224,13 @@ fn a_file_that_git_put_back_is_told_from_one_that_was_edited() {
 
 #[test]
 fn lines_of_people_between_the_markers_stay() {
-    let text = with_lines(b"mine", b"");
+    let text = Lines::below(b"").added(b"mine");
     let text =
         String::from_utf8(text).unwrap().replace("/.claude/loop-progress/\n", "/.claude/loop-progress/\nyours\n");
-    assert_eq!(without_lines(text.as_bytes(), b""), b"yours\nmine");
+    assert_eq!(Lines::below(b"").removed(text.as_bytes()), b"yours\nmine");
     // The end is gone.
     let text = text.replace("# steadfast: end of /\n", "");
-    assert_eq!(without_lines(text.as_bytes(), b""), b"yours\nmine");
+    assert_eq!(Lines::below(b"").removed(text.as_bytes()), b"yours\nmine");
     assert!(matches("loop-state-*.json.*-*", "loop-state-x.json.previous-1"));
     assert!(!matches("loop-state-*.json", "loop-state-x.json.previous-1"));
     assert!(!matches("loop-progress/", "loop-progress.md"));

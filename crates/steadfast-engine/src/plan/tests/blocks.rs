@@ -80,7 +80,7 @@ fn lanes_and_later_stages_get_the_outputs_that_they_name() {
 }
 
 #[test]
-fn what_a_block_cannot_thenis_refused_with_a_reason() {
+fn what_a_block_cannot_have_is_refused_with_a_reason() {
     let block = |parts: &str| format!("nodes:\n  - id: two\n    parallel: {{{parts}}}\n");
     for (yaml, what, fix) in [
         (

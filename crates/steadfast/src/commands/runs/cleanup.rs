@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use steadfast_app::overview::runs::is_starting;
 use steadfast_engine::attempt::{Attempt, AttemptState};
-use steadfast_engine::files::{self, RegistryEntry, Tidy};
+use steadfast_engine::files::{self, FilesError, RegistryEntry, Tidy};
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::process::LimitedCommand;
 use steadfast_engine::publish::Publisher;
@@ -49,6 +49,8 @@ struct Cleaned {
     kept_branches: BTreeMap<String, String>,
     /// The exclude file of git from which our lines were removed, because no state file is left.
     exclude: Option<PathBuf>,
+    /// The ignore file of ours that was removed, because no state file is left.
+    ignore: Option<PathBuf>,
 }
 
 struct Cleanup<'a> {
@@ -96,7 +98,7 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
         }
     }
     done.pruned = tidied.pruned;
-    done.exclude = stop_excluding(context, store.as_ref(), arguments.dry_run)?;
+    (done.exclude, done.ignore) = stop_excluding(context, store.as_ref(), arguments.dry_run)?;
     Ok(report(&done))
 }
 
@@ -228,7 +230,12 @@ fn report(done: &Cleaned) -> CommandOutput {
     lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display())));
     lines.extend(done.branches.iter().map(|branch| format!("{branch}: branch {would}deleted (merged)")));
     lines.extend(done.kept_branches.iter().map(|(branch, why)| format!("{branch}: branch stays ({why})")));
-    lines.extend(done.exclude.iter().map(|path| format!("{}: lines of steadfast {would}removed", path.display())));
+    lines.extend(
+        done.exclude
+            .iter()
+            .chain(&done.ignore)
+            .map(|path| format!("{}: lines of steadfast {would}removed", path.display())),
+    );
     if lines.is_empty() {
         lines.push("nothing to clean up".into());
     }
@@ -238,24 +245,30 @@ fn report(done: &Cleaned) -> CommandOutput {
     CommandOutput { text: lines.join("\n"), json: json!(done), code: 0 }
 }
 
-/// Removes our lines from the exclude file of git if nothing is left that they keep out of commits.
-fn stop_excluding(context: &RunContext, store: Option<&Store>, dry_run: bool) -> Result<Option<PathBuf>, CliError> {
+/// Removes what keeps state files out of commits if none is left: our lines in the exclude file of git, and our ignore
+/// file.
+fn stop_excluding(
+    context: &RunContext,
+    store: Option<&Store>,
+    dry_run: bool,
+) -> Result<(Option<PathBuf>, Option<PathBuf>), CliError> {
     let project = context.project_dir();
     let running = RunFilter { project_dir: Some(&project), kind: None, status: Some(RunStatus::Running) };
     let is_live = store.map(|store| store.read().runs(running, 1)).transpose()?.is_some_and(|lines| !lines.is_empty());
     if is_live || files::has_state_files(&context.project) {
-        return Ok(None);
+        return Ok((None, None));
     }
     if !dry_run {
         files::remove_lock_file(&context.project);
     }
-    match files::stop_excluding(&context.project, dry_run) {
-        Ok(changed) => Ok(changed),
-        Err(error) => {
-            output::note(&format!("cannot remove the lines of steadfast from git's exclude file: {error}"));
-            Ok(None)
-        }
-    }
+    let removed = |changed: Result<Option<PathBuf>, FilesError>, file: &str| {
+        changed.unwrap_or_else(|error| {
+            output::note(&format!("cannot remove the lines of steadfast from {file}: {error}"));
+            None
+        })
+    };
+    let excluded = removed(files::stop_excluding(&context.project, dry_run), "git's exclude file");
+    Ok((excluded, removed(files::stop_ignoring(&context.project, dry_run), ".claude/.gitignore")))
 }
 
 /// Whether an engine with another home may hold the run. An error counts as yes.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
 
+use steadfast_app::overview::runs::ended_by;
 use steadfast_engine::observer::{Observer, SavedStep};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{AttemptId, Outcome, Phase, Plan, Record, Run, RunStatus, StageStatus};
@@ -145,7 +146,8 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
             format!("stage {stage}/{}: {name} {status} ({})", plan.stages.len(), text::headline(reason, 120))
         }
         Record::Finished { status, reason } => {
-            format!("{} {} {status}: {}", plan.kind, plan.name, text::headline(reason, 200))
+            let why = ended_by(plan, run).map(|ended| format!(" ({})", ended.why)).unwrap_or_default();
+            format!("{} {} {status}: {}{why}", plan.kind, plan.name, text::headline(reason, 200))
         }
         Record::Reopened => format!("{} {} resumed", plan.kind, plan.name),
         Record::StageStarted { .. } | Record::AttemptEnded { .. } | Record::StageEnded { .. } => return None,

@@ -1,4 +1,4 @@
-//! Removes our lines from the exclude files of the repositories in which runs worked.
+//! Removes our lines from the exclude files of the repositories in which runs worked, and our ignore files.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,14 +20,16 @@ pub(super) fn uninstall(paths: &Paths, arguments: &SetupArgs, summary: &mut Setu
         Err(error) => return summary.notes.push(format!("the exclude files of projects are unchanged: {error}")),
     };
     for project in projects {
-        match files::stop_excluding(Path::new(&project), arguments.dry_run) {
-            Ok(None) => {}
-            Ok(Some(file)) => {
-                summary.changes.push(format!("remove the lines of steadfast from {}", file.display()));
-                summary.products.push(SHOWN_AS);
-                summary.files.extend((!arguments.dry_run).then_some(file));
+        for stop in [files::stop_excluding, files::stop_ignoring] {
+            match stop(Path::new(&project), arguments.dry_run) {
+                Ok(None) => {}
+                Ok(Some(file)) => {
+                    summary.changes.push(format!("remove the lines of steadfast from {}", file.display()));
+                    summary.products.push(SHOWN_AS);
+                    summary.files.extend((!arguments.dry_run).then_some(file));
+                }
+                Err(error) => summary.notes.push(format!("the exclude file of {project} is unchanged: {error}")),
             }
-            Err(error) => summary.notes.push(format!("the exclude file of {project} is unchanged: {error}")),
         }
     }
 }

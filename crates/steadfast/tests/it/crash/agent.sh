@@ -32,7 +32,7 @@ side-*) # The checkout stays as it was committed, so that branches can be merged
 gather-*)
   if [ -e .gitignore ]; then
     mkdir -p out
-    echo "notes of $id" >out/notes
+    echo "notes of $id on $STEADFAST_MATRIX_PART by the ${1:-first}" >out/notes
   fi
   ;;
 merge-*) # Keeps both sides of the conflict. An agent that was killed may have left its lock.
@@ -47,7 +47,7 @@ merge-*) # Keeps both sides of the conflict. An agent that was killed may have l
   printf '%s' "$both" >work.txt
   git add work.txt && git commit -q --no-edit
   # The same as the engine says if it finds the merge done.
-  echo 'merged 2 branches: steadfast/r/1-1, steadfast/r/1-2'
+  echo 'merged 2 branches: steadfast/r/1-2, steadfast/r/1-1'
   echo '{"summary": "merged 2 branches"}' >"$STEADFAST_RESULT"
   echo "end $id" >>"$book/log"
   exit 0
@@ -72,5 +72,6 @@ build-1) printf '%s' "$said" >"$output" ;;
 *) printf '%s' "$said" ;;
 esac
 [ "$STEADFAST_ITERATION" -ge 3 ] && plateau=true || plateau=false
-echo "{\"summary\": \"did $id\", \"plateau\": $plateau, \"reasoning\": \"as told\"}" >"$STEADFAST_RESULT"
+# The branches are for a merge: the second one first.
+echo "{\"summary\": \"did $id\", \"plateau\": $plateau, \"reasoning\": \"as told\", \"branches\": [2, 1]}" >"$STEADFAST_RESULT"
 echo "end $id" >>"$book/log"

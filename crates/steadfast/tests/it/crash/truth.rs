@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::world::{Scenario, World};
 
 /// Fields that depend on time, process or number of attempts.
-const CIRCUMSTANCES: [&str; 27] = [
+const CIRCUMSTANCES: [&str; 30] = [
     "started_at",
     "completed_at",
     "timestamp",
@@ -37,6 +37,9 @@ const CIRCUMSTANCES: [&str; 27] = [
     "duration_ms",
     "time_used_seconds",
     "time_used_rest_ms",
+    "asked_at_ms",
+    "answered_at_ms",
+    "taken_at_ms",
 ];
 
 /// One line per fact, so that a difference is easy to see.
@@ -68,6 +71,7 @@ impl Truth {
             ("runs", "name"),
             ("run_stages", "stage"),
             ("run_iterations", "stage, iteration"),
+            ("run_approvals", "stage"),
             ("goals", "created_at_ms"),
             ("goal_events", "id"),
             ("verifications", "id"),

@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use steadfast_engine::crash::HELD;
 use tempfile::TempDir;
 
+use super::person::Person;
 use super::truth::Truth;
 use crate::env::{Output, finish};
 
@@ -27,7 +28,8 @@ pub(super) enum Scenario {
     Plateau,
     /// Two parallel agents on their own branches, then two in a row that get their outputs.
     Pipeline,
-    /// Two agents on branches of their own beside a third, a skipped stage, and a merge with a conflict.
+    /// Two different agents on branches of their own beside a third, which a person allows and which chooses what is
+    /// merged, with a conflict; a skipped stage, and one that a person refuses.
     Graph,
     /// A goal whose check passes in the third iteration.
     Goal,
@@ -102,19 +104,22 @@ impl Victims {
 pub(super) struct World {
     root: TempDir,
     scenario: Scenario,
+    /// Answers what the stages ask, until the world ends.
+    person: Option<Person>,
 }
 
 impl World {
     pub(super) fn new(scenario: Scenario) -> Self {
         let root = tempfile::Builder::new().prefix("steadfast-crash-").tempdir().unwrap();
-        let world = Self { root, scenario };
+        let person = (scenario == Scenario::Graph).then(|| Person::of(&root.path().join("home/goals.db")));
+        let world = Self { root, scenario, person };
         for directory in ["home", "project", "user", "book"] {
             std::fs::create_dir_all(world.path(directory)).unwrap();
         }
         if let Some((file, definition)) = scenario.definition() {
             let file = world.path("home").join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(&file, definition).unwrap();
+            std::fs::write(&file, definition.replace("AGENT", &world.path("agent.sh").display().to_string())).unwrap();
             if scenario.kind() == "loop" {
                 let prompt = "${OUTPUT}\nIteration ${ITERATION} of ${SESSION}\n";
                 std::fs::write(file.with_file_name("prompt.md"), prompt).unwrap();
@@ -186,7 +191,7 @@ impl World {
             Scenario::Fixed => "fixed",
             Scenario::Plateau => "plateau",
             Scenario::Pipeline => "pipeline",
-            Scenario::Graph => "graph",
+            Scenario::Graph => return self.spawn(&["pipeline", "run", "graph", NAME], crash_at),
             Scenario::Goal => {
                 let check = "grep -q goal-3 work.txt";
                 return self.spawn(&["run", "Three lines", "--agent", &agent, "--verify", check], crash_at);
@@ -338,6 +343,7 @@ fn state(pid: i32) -> Option<char> {
 
 impl Drop for World {
     fn drop(&mut self) {
+        drop(self.person.take());
         // A failed test leaves no process running.
         let mut placeholder = Command::new("true").spawn().unwrap();
         let _ = placeholder.wait();

@@ -60,6 +60,63 @@ fn iterations_have_their_own_agents_and_cells_of_the_matrix() {
     assert_eq!(world.summaries(), expected);
 }
 
+/// Says that it works, and waits until another one does; gives up after a minute.
+fn meets(world: &World, own: &str, other: &str) -> String {
+    let room = world.path("room");
+    std::fs::create_dir_all(&room).unwrap();
+    let room = room.display();
+    format!(
+        "touch {room}/{own}; n=0; until [ -e {room}/{other} ]; do n=$((n + 1)); [ $n -lt 1200 ] || exit 1; sleep 0.05; done
+         echo {own}"
+    )
+}
+
+/// Drives stages whose agents fail if they do not work at the same time.
+fn drive_together(world: &World, stages: Vec<StagePlan>) -> Run {
+    let mut plan = plan(stages);
+    plan.limits.errors = 1;
+    world.drive(&plan)
+}
+
+#[test]
+fn stages_that_need_the_same_run_at_the_same_time() {
+    let world = World::new();
+    let after_first =
+        |name: &str, other: &str| StagePlan { needs: Some(vec![1]), ..one(name, &meets(&world, name, other)) };
+    let stages = vec![one("first", "true"), after_first("a", "b"), after_first("b", "a")];
+    assert_eq!(ended(&drive_together(&world, stages)), (RunStatus::Completed, "completed"));
+    // Without a need, at the start.
+    let world = World::new();
+    let free = |name: &str, other: &str| StagePlan { needs: Some(vec![]), ..one(name, &meets(&world, name, other)) };
+    let run = drive_together(&world, vec![free("c", "e"), free("d", "c"), free("e", "d")]);
+    assert_eq!(ended(&run), (RunStatus::Completed, "completed"));
+}
+
+#[test]
+fn several_agents_of_a_parallel_stage_work_at_the_same_time() {
+    let world = World::new();
+    world.repository();
+    let mut build = stage("build", "exit 1", 3, Rule::FixedN);
+    build.agents = [("x", "y"), ("y", "z"), ("z", "x")].map(|(own, other)| shell(&meets(&world, own, other))).into();
+    build.parallel = true;
+    let run = drive_together(&world, vec![build]);
+    assert_eq!(ended(&run), (RunStatus::Completed, "fixed-n"));
+    let mut said = world.summaries();
+    said.sort_unstable();
+    assert_eq!(said, ["x", "y", "z"]);
+}
+
+#[test]
+fn stages_beside_a_parallel_one_share_its_time() {
+    let world = World::new();
+    world.repository();
+    let mut build = stage("build", "exit 1", 2, Rule::FixedN);
+    build.agents = [("x", "beside"), ("y", "x")].map(|(own, other)| shell(&meets(&world, own, other))).into();
+    (build.parallel, build.needs) = (true, Some(vec![]));
+    let beside = StagePlan { needs: Some(vec![]), ..one("beside", &meets(&world, "beside", "y")) };
+    assert_eq!(ended(&drive_together(&world, vec![build, beside])), (RunStatus::Completed, "completed"));
+}
+
 /// All files below a directory that contain a text.
 fn containing(directory: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();

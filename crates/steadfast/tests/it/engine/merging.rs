@@ -1,6 +1,6 @@
 //! Stages that merge the branches of a parallel stage.
 
-use steadfast_model::run::MergePlan;
+use steadfast_model::run::{MergePlan, StageStatus, Then};
 
 use super::*;
 
@@ -119,6 +119,31 @@ fn a_merge_that_is_given_up_is_aborted() {
     assert_eq!(world.lines("a.txt"), ["1", "two 1", "3"]);
     let aborted = notes.iter().filter(|note| note.starts_with("aborted the merge of steadfast/test/1-2: ")).count();
     assert_eq!(aborted, 1, "{notes:?}");
+}
+
+#[test]
+fn a_kill_after_a_merge_was_aborted_leaves_the_tree_as_it_was() {
+    for on_fail in [Then::Stop, Then::Continue] {
+        let world = World::new();
+        world.with_file();
+        let gives_up = StagePlan { on_fail, ..merge(None, "echo x >> tries; git add a.txt", 3) };
+        let mut plan = plan(vec![build(SAME_LINE), gives_up, stage("after", "cp a.txt seen", 1, Rule::FixedN)]);
+        plan.limits.errors = 2;
+        world.create(&plan);
+        assert!(!world.engine_process("engine.merge_aborted:1").wait().unwrap().success(), "it was not reached");
+        let first_merged = ["1", "two 1", "3"];
+        assert_eq!(world.lines("a.txt"), first_merged);
+        assert_eq!(world.left(), "");
+        let run = world.resume();
+        let (status, seen) = match on_fail {
+            Then::Stop => (RunStatus::Failed, Vec::new()),
+            Then::Continue => (RunStatus::Completed, first_merged.to_vec()),
+        };
+        assert_eq!((run.status, run.stages[1].status), (status, StageStatus::Failed));
+        assert_eq!(world.lines("seen"), seen);
+        assert_eq!((world.lines("tries").len(), world.merges("main").len(), world.left().as_str()), (2, 1, ""));
+        assert!(!world.path("home/runs").join(RUN).join("merge-2.json").exists());
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! A pipeline with both clients: the second stage reads the output of the first.
+//! A pipeline with both clients: the second stage reads the output of the first. One of `examples/` with each of them.
 
-use super::lab::{Lab, no_codex};
+use super::lab::{Lab, no_claude, no_codex};
 use crate::codex;
 use crate::model::ScriptedModel;
 use crate::reply::{Reply, Usage};
@@ -61,24 +61,17 @@ fn codex_reviews_what_claude_drafts() {
     assert_eq!(output("stage-2-review").trim_end(), "The draft is fine.");
 }
 
-#[test]
-fn claude_works_through_the_checklist_of_the_example() {
-    let claude = ScriptedModel::start(|request| {
-        if request.has_tool_result("toolu_work") {
-            return Reply::text("Done.").usage(Usage::new(100, 10, 1, 7));
-        }
-        let prompt = request.last_user_text();
-        let command = if prompt.starts_with("Read PLAN.md.") {
-            "sed -i '0,/- \\[ \\]/s//- [x]/' PLAN.md"
-        } else {
-            assert!(prompt.starts_with("All items of PLAN.md are done."), "{prompt}");
-            "echo 'two things' > CHANGES.md"
-        };
-        let input = json!({"command": command, "description": "Work on the next item"});
-        Reply::text("Working.").and_tool_with_id("toolu_work", "Bash", input).usage(Usage::new(100, 10, 1, 7))
-    });
-    let codex = no_codex();
-    let lab = Lab::new(&claude, &codex);
+/// What the model does for a prompt of the checklist example.
+fn work_for(prompt: &str) -> &'static str {
+    if prompt.starts_with("Read PLAN.md.") {
+        return "sed -i '0,/- \\[ \\]/s//- [x]/' PLAN.md";
+    }
+    assert!(prompt.starts_with("All items of PLAN.md are done."), "{prompt}");
+    "echo 'two things' > CHANGES.md"
+}
+
+/// Runs the checklist example in a project with two open items.
+fn run_checklist(lab: &Lab, flags: &[&str]) {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/checklist/pipeline.yaml");
     fs::copy(example, lab.project().join("pipeline.yaml")).expect("pipeline");
     fs::write(lab.project().join("PLAN.md"), "- [ ] one\n- [ ] two\n").expect("plan");
@@ -86,9 +79,8 @@ fn claude_works_through_the_checklist_of_the_example() {
     fs::write(&check, "#!/bin/sh\ngrep -q x PLAN.md\n").expect("checks");
     fs::set_permissions(&check, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
 
-    lab.expect(0, &["pipeline", "run", "./pipeline.yaml", "list"]);
+    lab.expect(0, &[&["pipeline", "run", "./pipeline.yaml", "list"], flags].concat());
 
-    claude.check_script();
     let status = lab.json(&["pipeline", "status", "list"]);
     let stages = status["stages"].as_array().expect("stages").iter();
     let seen: Vec<Value> =
@@ -97,4 +89,35 @@ fn claude_works_through_the_checklist_of_the_example() {
     let kept = lab.project().join(".claude/pipeline-runs/list/artifacts/changes");
     assert_eq!(fs::read_to_string(kept).expect("artifact"), "two things\n");
     assert!(status["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{status:#}");
+}
+
+#[test]
+fn claude_works_through_the_checklist_of_the_example() {
+    let claude = ScriptedModel::start(|request| {
+        if request.has_tool_result("toolu_work") {
+            return Reply::text("Done.").usage(Usage::new(100, 10, 1, 7));
+        }
+        let input = json!({"command": work_for(&request.last_user_text()), "description": "Work on the next item"});
+        Reply::text("Working.").and_tool_with_id("toolu_work", "Bash", input).usage(Usage::new(100, 10, 1, 7))
+    });
+    let codex = no_codex();
+    run_checklist(&Lab::new(&claude, &codex), &[]);
+    claude.check_script();
+}
+
+#[test]
+fn codex_works_through_the_checklist_of_the_example() {
+    let codex = codex::ScriptedResponses::start(|request| {
+        let reply = if request.has_tool_result("call_work") {
+            codex::Reply::text("Done.")
+        } else {
+            codex::Reply::shell("call_work", work_for(&request.last_user_text()))
+        };
+        reply.usage(codex::Usage::new(100, 50, 10, 3))
+    });
+    let claude = no_claude();
+    // A model that has a price, because the example has a limit in dollars.
+    run_checklist(&Lab::new(&claude, &codex), &["--agent", "codex", "--model", "gpt-5"]);
+    codex.check_script();
+    assert_eq!(codex.requests_of(Kind::Main).len(), 6, "each iteration works and says so");
 }

@@ -90,16 +90,30 @@ fn a_result_that_says_stop_ends_the_stage_under_every_rule() {
         drive.stops("1.1.1");
         assert_eq!(statuses(&drive), ["completed stopped", "running -"], "{rule:?}");
     }
-    // A gate that does not hold is not passed by saying stop.
-    let mut drive = fix_then_deploy(named("fix", verify(), 6));
+    let mut drive = fix_then_deploy(named("fix", beads_rule(), 6));
     drive.stops("1.1.1");
-    drive.checked("1.1.1", &verified(false));
-    assert_eq!(drive.end(), (RunStatus::Completed, Some("stopped")));
-    assert!(drive.run.is_limited());
-    let mut drive = fix_then_deploy(named("fix", verify(), 6));
-    drive.stops("1.1.1");
-    drive.checked("1.1.1", &verified(true));
-    assert_eq!(statuses(&drive), ["completed verify", "running -"]);
+    drive.checked("1.1.1", &[(beads(), Some(false))]);
+    assert_eq!(statuses(&drive), ["completed stopped", "running -"], "no gate");
+}
+
+#[test]
+fn a_gate_that_does_not_hold_is_not_passed_by_saying_stop() {
+    for (rule, check) in [
+        (verify(), verified(true)[0].0.clone()),
+        (Rule::Command("make test".into()), Check::Command("make test".into())),
+        (Rule::Checklist("PLAN.md".into()), Check::Checklist("PLAN.md".into())),
+    ] {
+        let stopped = |holds: bool| {
+            let mut drive = fix_then_deploy(named("fix", rule.clone(), 6));
+            drive.stops("1.1.1");
+            drive.checked("1.1.1", &[(check.clone(), Some(holds))]);
+            drive
+        };
+        let drive = stopped(false);
+        assert_eq!(drive.end(), (RunStatus::Completed, Some("stopped")), "{rule:?}");
+        assert!(drive.run.is_limited() && drive.run.ended_by == Some(1), "{rule:?}");
+        assert_eq!(statuses(&stopped(true)), [&format!("completed {}", rule.name()), "running -"]);
+    }
 }
 
 #[test]
