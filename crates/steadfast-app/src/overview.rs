@@ -3,15 +3,18 @@
 
 mod ceilings;
 mod completion;
+pub mod find;
+pub mod goal_page;
 pub(crate) mod next;
+pub mod now;
 pub mod queue;
 pub mod report;
 pub mod runs;
 pub mod session;
 pub mod snapshot;
+pub mod statusline;
 mod unseen;
 
-pub use ceilings::plan_segment;
 pub use unseen::{unseen, unseen_note};
 
 use serde::Serialize;
@@ -23,7 +26,6 @@ use crate::accounting::UNKNOWN_PRICE;
 use crate::{liveness, native};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
-use steadfast_model::goal::liveness::{Next, Stall};
 use steadfast_model::goal::wait::WaitFor;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
@@ -101,8 +103,30 @@ fn without_secrets(commands: &[String]) -> Vec<String> {
     commands.iter().map(|command| redact(command).into_owned()).collect()
 }
 
+/// What was counted on this machine today.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Today {
+    tokens: i64,
+    /// `None` if a part of it is not known.
+    cost_micros: Option<i64>,
+}
+
+impl Today {
+    fn of(db: Db<'_>, now: Millis) -> Result<Self, StoreError> {
+        let from = clock::day_start(now);
+        let spent = db.spent_since(from)?;
+        let is_priced = !db.has_unknown_cost_since(from)?;
+        Ok(Self { tokens: spent.tokens, cost_micros: is_priced.then_some(spent.cost_micros) })
+    }
+}
+
 /// Builds the view of a goal as of now.
 pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<GoalView, StoreError> {
+    goal_view_with(db, goal, paths, &Today::of(db, now)?, now)
+}
+
+/// The same, with the sums of the day that several goals share.
+fn goal_view_with(db: Db<'_>, goal: &Goal, paths: &Paths, today: &Today, now: Millis) -> Result<GoalView, StoreError> {
     let goal = &liveness::by_now(db, goal, now)?;
     let verdict = db.last_event(&goal.goal_id, EventKind::EvaluatorVerdict)?.map(|event| {
         let current = event.payload["objective_hash"] == json!(text::fingerprint(&goal.objective));
@@ -124,11 +148,9 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
     };
     let native_goal = if goal.status.is_live() { native::of_session(db, &goal.session_id)? } else { None };
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
-    let today = db.spent_since(clock::day_start(now))?;
     let caps = ceilings::caps(db, goal, paths, now)?;
     let plan = ceilings::plan(db, goal, now)?;
     let plan_percent = goal.limits.get(Axis::Plan).into_iter().chain(paths.config.limits.plan_percent).min();
-    let cost_today = (!db.has_unknown_cost_since(clock::day_start(now))?).then_some(today.cost_micros);
     Ok(GoalView {
         goal_id: goal.goal_id.clone(),
         session_id: goal.session_id.clone(),
@@ -148,7 +170,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         cache_read_tokens: goal.cache_read_tokens,
         cost_usd: (goal.unpriced_tokens == 0).then(|| dollars(goal.cost_micros)),
         usd_budget: goal.limits.get(Axis::Usd).map(dollars),
-        today: json!({"tokens": today.tokens, "cost_usd": cost_today.map(dollars)}),
+        today: json!({"tokens": today.tokens, "cost_usd": today.cost_micros.map(dollars)}),
         caps: caps.iter().map(ceilings::cap_json).collect(),
         plan: plan.iter().map(ceilings::plan_json).collect(),
         plan_percent,
@@ -305,43 +327,6 @@ pub fn status_text(view: &GoalView) -> String {
 
 fn money(usd: f64) -> String {
     text::usd(price::micros(usd))
-}
-
-/// The short line for a host's status bar; empty without a goal.
-pub fn statusline(goal: &Goal, next: Next, now: Millis) -> String {
-    let budget = goal.limits.get(Axis::Tokens).map(|budget| format!("/{}", text::short_number(budget)));
-    let tokens = format!("{}{}", text::short_number(goal.total_tokens()), budget.unwrap_or_default());
-    let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
-    let numbers = format!(
-        "{tokens} · {} · {}",
-        text::count(goal.continuations_used, "turn"),
-        text::clock(goal.active_seconds(until))
-    );
-    let doubt = if goal.accounting_uncertain { " ⚠" } else { "" };
-    match (goal.status, goal.paused_reason) {
-        (GoalStatus::Active, _) => {
-            let state = match next {
-                Next::Stalled(Stall::Interrupted) => "interrupted",
-                Next::Stalled(Stall::Permission) => "asks you",
-                Next::Stalled(Stall::Dialog) => "stalled: close the dialog",
-                Next::Stalled(Stall::NoWaker) => "stalled: type a prompt",
-                Next::BackgroundEnds { .. } => "waits for a task",
-                _ => "active",
-            };
-            format!("◎ goal {state} {numbers}{doubt}")
-        }
-        (GoalStatus::Paused, Some(PausedReason::Interrupted)) => format!("◎ goal interrupted {numbers}{doubt}"),
-        (GoalStatus::Paused, Some(PausedReason::SignOff)) => format!("◎ goal waits for your sign-off {numbers}{doubt}"),
-        (GoalStatus::Paused, Some(reason)) => {
-            format!("◎ goal paused ({}) {numbers}{doubt}", reason.to_string().replace('_', " "))
-        }
-        (GoalStatus::Paused, None) => format!("◎ goal paused {numbers}{doubt}"),
-        (GoalStatus::Blocked, _) => format!("◎ goal blocked {numbers}"),
-        (GoalStatus::BudgetLimited, _) => format!("◎ goal out of budget {numbers}"),
-        (GoalStatus::Complete, _) if goal.is_unverified() => format!("◎ goal complete (unverified) {numbers}"),
-        (GoalStatus::Complete, _) => format!("◎ goal achieved {numbers}"),
-        (GoalStatus::Abandoned, _) => String::new(),
-    }
 }
 
 #[cfg(test)]

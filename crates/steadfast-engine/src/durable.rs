@@ -26,7 +26,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_for(Readers::Owner, path, content)
 }
 
-pub(crate) fn replace_for(readers: Readers, path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace_for(readers: Readers, path: &Path, content: &[u8]) -> io::Result<()> {
     put_in_place(write_beside(readers, path, content)?, path)?;
     sync_beside(path)
 }

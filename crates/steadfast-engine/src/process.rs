@@ -2,6 +2,7 @@
 //! running in its group afterwards.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -66,16 +67,17 @@ pub struct LimitedCommand {
     command: Command,
     limit: Duration,
     cancel: Cancel,
+    leaves_children: bool,
 }
 
 impl LimitedCommand {
-    pub fn new(program: &str, directory: &Path, limit: Duration) -> Self {
+    pub fn new(program: impl AsRef<OsStr>, directory: &Path, limit: Duration) -> Self {
         let mut command = Command::new(program);
         for name in env_vars::OF_ONE_REPOSITORY {
             command.env_remove(name);
         }
         command.current_dir(directory).process_group(0).stdin(Stdio::null());
-        Self { command, limit, cancel: Cancel::default() }
+        Self { command, limit, cancel: Cancel::default(), leaves_children: false }
     }
 
     /// A text for `sh -c`.
@@ -84,13 +86,13 @@ impl LimitedCommand {
     }
 
     #[must_use]
-    pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.command.args(arguments);
         self
     }
 
     #[must_use]
-    pub fn env(mut self, name: &str, value: &str) -> Self {
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
@@ -107,6 +109,12 @@ impl LimitedCommand {
     pub fn stdin(mut self, stdin: Stdio) -> Self {
         self.command.stdin(stdin);
         self
+    }
+
+    /// Lets what the command started in the background run on, unless the limit is reached.
+    #[must_use]
+    pub fn leaving_children(self) -> Self {
+        Self { leaves_children: true, ..self }
     }
 
     /// Ends the command as if its limit was reached once the flag is set.
@@ -158,7 +166,7 @@ impl LimitedCommand {
 
     /// Waits for the end or the limit: the exit code, if there is one, and whether the limit was reached.
     fn wait(self) -> std::io::Result<(Option<i32>, bool)> {
-        let Self { mut command, mut limit, cancel } = self;
+        let Self { mut command, mut limit, cancel, leaves_children } = self;
         let started = Instant::now();
         let mut child = command.spawn()?;
         // Close our copies of its files: one of them may be a lock.
@@ -185,7 +193,9 @@ impl LimitedCommand {
             }
         };
         // Kill what the command left running in its group.
-        signal(Signal::KILL);
+        if timed_out || !leaves_children {
+            signal(Signal::KILL);
+        }
         Ok((if timed_out { None } else { status.code() }, timed_out))
     }
 }

@@ -67,5 +67,8 @@ pub(crate) fn statusline(data: &[u8]) {
         for quota in (adapter.statusline_quotas)(&input, NOW) {
             assert!((0..=1_000).contains(&quota.used_percent), "{quota:?}");
         }
+        if let Some(percent) = (adapter.statusline_context)(&input) {
+            assert!((0..=1_000).contains(&percent), "{percent}");
+        }
     }
 }

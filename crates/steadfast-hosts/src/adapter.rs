@@ -77,6 +77,8 @@ pub struct HostAdapter {
     pub turn_runs: fn(transcript: &Path) -> Option<bool>,
     /// The windows of the user's plan in the input of a status line; empty if the host does not report them there.
     pub statusline_quotas: fn(input: &Value, now: Millis) -> Vec<Quota>,
+    /// How much of the model's context is used, in percent, in the input of a status line.
+    pub statusline_context: fn(input: &Value) -> Option<i64>,
     /// Whether a line of a session file is an answer of the model or a tool call.
     pub is_model_output: fn(line: &Value) -> bool,
 

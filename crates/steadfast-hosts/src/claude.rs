@@ -43,6 +43,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     },
     turn_runs: |_| None,
     statusline_quotas: quota::of_statusline,
+    statusline_context: quota::context_of_statusline,
     last_model: transcript::last_model,
     is_model_output: transcript::is_model_output,
     native_goal_database: |_| None,

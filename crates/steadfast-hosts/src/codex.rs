@@ -39,6 +39,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     holds: rollout::holds,
     turn_runs: rollout::turn_runs,
     statusline_quotas: |_, _| Vec::new(),
+    statusline_context: |_| None,
     last_model: rollout::last_model,
     is_model_output: rollout::is_model_output,
     native_goal_database: |transcript| files::goal_database(&files::home_of(transcript)?),

@@ -19,6 +19,8 @@ pub enum Host {
 #[derive(Debug)]
 pub struct Capabilities {
     pub product: &'static str,
+    /// Who serves its models, by OpenTelemetry's list of providers.
+    pub provider: &'static str,
     /// Its executable, also the name of its processes.
     pub program: &'static str,
     /// Other names for it in loop and pipeline definitions.
@@ -110,6 +112,7 @@ pub enum TextCap {
 
 const CLAUDE: Capabilities = Capabilities {
     product: "Claude Code",
+    provider: "anthropic",
     program: "claude",
     aliases: &["claude-code", "anthropic"],
     model_aliases: &[
@@ -157,6 +160,7 @@ const CLAUDE: Capabilities = Capabilities {
 
 const CODEX: Capabilities = Capabilities {
     product: "Codex",
+    provider: "openai",
     program: "codex",
     aliases: &["openai"],
     model_aliases: &[],

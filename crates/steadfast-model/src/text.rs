@@ -234,7 +234,7 @@ pub fn duration(seconds: i64) -> String {
 /// Millionths of a dollar as `$1.23`; small amounts keep four digits.
 pub fn usd(micros: i64) -> String {
     let (scale, unit, width) = if micros < 1_000_000 { (100, 10_000, 4) } else { (10_000, 100, 2) };
-    let rounded = (micros + scale / 2) / scale;
+    let rounded = micros.saturating_add(scale / 2) / scale;
     format!("${}.{:0width$}", rounded / unit, rounded % unit)
 }
 

@@ -1,6 +1,7 @@
 //! Goals and their history. Every update matches the version it read and adds one. The loser of a race gets `Stale`
 //! and writes nothing.
 
+mod changed;
 mod events;
 mod listing;
 mod row;
@@ -19,6 +20,7 @@ use steadfast_model::limit::Axis;
 use steadfast_model::memory::stated::StatedStatus;
 use steadfast_model::outbox;
 
+pub(crate) use events::read_event;
 pub use events::{EventFilter, EventRow};
 pub use listing::GoalRef;
 use row::{columns, read};

@@ -33,9 +33,11 @@ mod strays;
 mod subagents;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod totals;
 mod typed_commands;
 mod upkeep;
 mod verifications;
+mod views;
 mod wait;
 
 use std::cell::Cell;
@@ -73,8 +75,10 @@ pub use runs::{
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 pub use stamp::StoreStamp;
 pub use strays::remove_stray_backups;
+pub use totals::{GoalResponse, StatusCount, UsageTotal};
 pub use typed_commands::{SentAgain, TextClaim, TypedText};
 pub use upkeep::{ExpiredRun, Keep, UsageDay, UsageKey};
+pub use views::{Charged, GoalModel};
 use wait::{BUSY_TIMEOUT, Waits};
 
 /// The schema this binary writes.

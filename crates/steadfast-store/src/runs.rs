@@ -25,7 +25,8 @@ pub use notes::NoteRow;
 pub use row::{RunLine, RunRow};
 pub use usage::IterationUsage;
 
-use row::{plan_json, read, read_line};
+pub(crate) use row::read_line;
+use row::{plan_json, read};
 
 /// Which runs to list; `None` matches all.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +34,20 @@ pub struct RunFilter<'a> {
     pub project_dir: Option<&'a str>,
     pub kind: Option<RunKind>,
     pub status: Option<RunStatus>,
+}
+
+/// The query for runs as lists show them.
+pub(crate) fn lines_where(condition: &str) -> String {
+    let asking: &str = StageStatus::AwaitingApproval.into();
+    format!(
+        "SELECT r.run_id, r.name, r.kind, r.title, r.project_dir, r.status, r.reason, r.stage,
+           coalesce(s.iterations, 0) AS iterations, coalesce(s.max_iterations, 0) AS max_iterations,
+           r.tokens, r.cost_micros, r.cost_unknown, r.tokens_unknown, r.engine_pid, r.engine_pid_started,
+           r.stop_requested IS NOT NULL AS is_stop_requested, r.started_at_ms, r.updated_at_ms, r.completed_at_ms,
+           EXISTS (SELECT 1 FROM run_stages a WHERE a.run_id = r.run_id AND a.status = '{asking}') AS is_asking
+         FROM runs r LEFT JOIN run_stages s ON s.run_id = r.run_id AND s.stage = r.stage
+         WHERE {condition} ORDER BY r.started_at_ms DESC, r.run_id DESC"
+    )
 }
 
 impl Db<'_> {
@@ -113,17 +128,11 @@ impl Db<'_> {
 
     /// Runs for a list, newest first.
     pub fn runs(self, filter: RunFilter<'_>, most: usize) -> Result<Vec<RunLine>, StoreError> {
-        let sql = "SELECT r.run_id, r.name, r.kind, r.title, r.project_dir, r.status, r.reason, r.stage,
-               coalesce(s.iterations, 0) AS iterations, coalesce(s.max_iterations, 0) AS max_iterations,
-               r.tokens, r.cost_micros, r.cost_unknown, r.tokens_unknown, r.engine_pid, r.engine_pid_started,
-               r.stop_requested IS NOT NULL AS is_stop_requested, r.started_at_ms, r.updated_at_ms, r.completed_at_ms,
-               EXISTS (SELECT 1 FROM run_stages a WHERE a.run_id = r.run_id AND a.status = ?5) AS is_asking
-             FROM runs r LEFT JOIN run_stages s ON s.run_id = r.run_id AND s.stage = r.stage
-             WHERE (?1 IS NULL OR r.project_dir = ?1) AND (?2 IS NULL OR r.kind = ?2) AND (?3 IS NULL OR r.status = ?3)
-             ORDER BY r.started_at_ms DESC, r.run_id DESC LIMIT ?4";
+        let condition =
+            "(?1 IS NULL OR r.project_dir = ?1) AND (?2 IS NULL OR r.kind = ?2) AND (?3 IS NULL OR r.status = ?3)";
+        let sql = format!("{} LIMIT ?4", lines_where(condition));
         let (kind, status) = (filter.kind.map(<&str>::from), filter.status.map(<&str>::from));
-        let asking: &str = StageStatus::AwaitingApproval.into();
-        self.all(sql, params![filter.project_dir, kind, status, limit(most), asking], read_line)
+        self.all(&sql, params![filter.project_dir, kind, status, limit(most)], read_line)
     }
 
     /// Writes a step over the version it was made from, with its records, and returns the new version.

@@ -5,6 +5,7 @@ mod keys;
 mod limits;
 mod notify;
 mod retention;
+mod statusline;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use steadfast_model::host::Host;
 pub use limits::LimitsConfig;
 pub use notify::{NoSecret, NotifyConfig};
 pub use retention::RetentionConfig;
+pub use statusline::{Segment, StatuslineConfig};
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -35,6 +37,7 @@ pub struct Config {
     pub watch: WatchConfig,
     pub notify: NotifyConfig,
     pub retention: RetentionConfig,
+    pub statusline: StatuslineConfig,
     /// Keys that mean nothing to this version.
     #[serde(skip)]
     pub unknown: Vec<ConfigWarning>,

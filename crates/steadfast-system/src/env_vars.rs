@@ -87,6 +87,8 @@ pub const OF_ONE_REPOSITORY: [&str; 13] = [
 ];
 /// Decides the language of other programs' messages.
 pub const LC_ALL: &str = "LC_ALL";
+/// Keeps git from fetching objects that a partial clone does not have.
+pub const GIT_NO_LAZY_FETCH: &str = "GIT_NO_LAZY_FETCH";
 
 /// What the agents of a stage always get that names its variables: what programs, the clients and we need to work.
 const BASIC: [&str; 21] = [
@@ -127,6 +129,8 @@ pub fn of_matrix(name: &str) -> String {
 
 /// The width of the terminal, for output that goes elsewhere.
 pub const COLUMNS: &str = "COLUMNS";
+/// Set to anything: no colours.
+pub const NO_COLOR: &str = "NO_COLOR";
 
 /// Reads a variable; empty counts as absent.
 pub fn text(name: &str) -> Option<String> {

@@ -3,13 +3,18 @@
 mod frequent;
 mod history;
 mod limits;
+mod metrics;
+mod report;
 mod run_verbs;
 mod runs;
 pub(crate) mod session;
 mod setup;
 mod start;
+mod statusline;
 mod talk;
+mod top;
 mod trust;
+mod ui;
 mod usage;
 mod wait;
 mod watch;
@@ -22,12 +27,17 @@ use steadfast_model::host::Host;
 
 pub(crate) use history::{CleanupArgs, HistoryArgs};
 pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
+pub(crate) use metrics::MetricsArgs;
+pub(crate) use report::{HtmlArgs, RunOnceVerb, RunReportArgs};
 pub(crate) use run_verbs::{LogsArgs, ResumeArgs, RunCleanupArgs, RunVerb};
 pub(crate) use runs::{AgentArgs, LoopVerb, PipelineVerb, RunArgs, RunHow};
 pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use start::{DoneArgs, StartArgs};
+pub(crate) use statusline::StatuslineArgs;
 pub(crate) use talk::{AnswerArgs, SayArgs};
+pub(crate) use top::TopArgs;
 pub(crate) use trust::TrustArgs;
+pub(crate) use ui::UiArgs;
 pub(crate) use usage::UsageArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;
@@ -84,8 +94,12 @@ pub(crate) enum CliCommand {
     /// Run stages that build on each other
     #[command(subcommand)]
     Pipeline(PipelineVerb),
+    /// Watch goals and runs in the terminal and act on them
+    Top(TopArgs),
     /// Show what this repository makes agents run, and trust it
     Trust(TrustArgs),
+    /// Show goals, runs and usage in the browser, and act on them
+    Ui(UiArgs),
     /// Show the tokens and cost of all sessions on this machine
     Usage(UsageArgs),
     /// Answer an agent's hook, JSON on stdin (agents call this)
@@ -100,11 +114,9 @@ pub(crate) enum CliCommand {
     /// Serve the goal tools over stdio (agents call this)
     Mcp,
     /// Print a line for an agent's status bar, JSON on stdin
-    Statusline {
-        /// Print a segment for another status line, without a line break
-        #[arg(long)]
-        segment: bool,
-    },
+    Statusline(StatuslineArgs),
+    /// Print metrics for Prometheus, or send metrics and traces to OpenTelemetry
+    Metrics(MetricsArgs),
     /// Wake goals that are due and keep detached runs alive
     Watch(WatchArgs),
     /// Install steadfast into an agent, or remove it
@@ -275,12 +287,17 @@ pub(crate) enum GoalVerb {
     /// Run the goal's verification commands now and store the evidence
     Verify,
     /// Show the evidence for the whole goal: items, checks, verdicts, pauses, spending
+    #[command(after_help = "Examples:
+  steadfast goal report --md                    For a pull request
+  steadfast goal report --html report.html      One file with charts, to hand to a colleague")]
     Report {
         /// Goal id or a unique prefix of it [default: the newest goal of the session]
         goal: Option<String>,
         /// Print Markdown, for a pull request
-        #[arg(long)]
+        #[arg(long, conflicts_with = "html")]
         md: bool,
+        #[command(flatten)]
+        html: HtmlArgs,
     },
     /// List goals, including replaced ones, and their events
     History(HistoryArgs),

@@ -33,19 +33,22 @@ fn main() -> ExitCode {
     };
     steadfast_engine::interrupt::survive_size_limit();
     steadfast_system::clock::begin();
-    silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline { .. }));
+    silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline(_)));
     let (db, json) = (cli.db.as_deref(), cli.json);
     let is_json = is_json || json;
     let output = match cli.command {
         CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments, is_json),
         CliCommand::Session(verb) => commands::session::run(db, &verb),
-        CliCommand::Run(arguments) => commands::run::run(db, &arguments, json),
+        CliCommand::Run(arguments) => commands::run::run(db, arguments, json),
         CliCommand::Loop(verb) => commands::loops::run(db, verb, json),
         CliCommand::Pipeline(verb) => commands::loops::run_pipelines(db, verb, json),
+        CliCommand::Top(arguments) => commands::top::run(db, &arguments, json),
         CliCommand::Trust(arguments) => commands::trust::run(db, &arguments, json),
+        CliCommand::Ui(arguments) => commands::ui::run(db, &arguments, json),
         CliCommand::Usage(arguments) => commands::usage::run(db, &arguments, json),
         CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
-        CliCommand::Statusline { segment } => return commands::statusline::run(db, segment),
+        CliCommand::Statusline(arguments) => return commands::statusline::run(db, &arguments),
+        CliCommand::Metrics(arguments) => commands::metrics::run(db, &arguments),
         CliCommand::Mcp => commands::mcp(db),
         CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),

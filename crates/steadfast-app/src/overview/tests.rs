@@ -1,4 +1,4 @@
-//! Output of status, statusline and JSON: current numbers in the documented form.
+//! Output of status and JSON: current numbers in the documented form.
 
 use super::*;
 use steadfast_model::limit::{Axis, Limits};
@@ -19,27 +19,6 @@ fn the_time_of_a_goal_is_as_of_now_and_stops_at_its_end() {
     );
     let view = goal_view(world.store.read(), &done.unwrap().goal, &world.paths(), START + 90 * MINUTE).unwrap();
     assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
-}
-
-#[test]
-fn the_status_line_matches_the_documentation() {
-    let running = Goal {
-        tokens_used: 1_000_000,
-        subagent_tokens: 200_000,
-        limits: Limits::default().with(Axis::Tokens, 10_000_000),
-        continuations_used: 14,
-        ..goal()
-    };
-    let now = START + 42 * MINUTE;
-    assert_eq!(statusline(&running, Next::TurnEnds, now), "◎ goal active 1.2M/10M · 14 turns · 0:42");
-    let paused = Goal {
-        status: GoalStatus::Paused,
-        paused_reason: Some(PausedReason::WallClockCap),
-        resume_at_ms: None,
-        time_used_seconds: 42 * 60,
-        ..running
-    };
-    assert_eq!(statusline(&paused, Next::NeedsUser, now), "◎ goal paused (wall clock cap) 1.2M/10M · 14 turns · 0:42");
 }
 
 #[test]

@@ -208,7 +208,7 @@ impl Setup {
         if let Some(line) = user_status_line(&settings.base) {
             if line.get("command") != Some(&json!(command)) {
                 self.note(format!(
-                    "you have a status line already: kept; to show the goal in it, add the output of `{command} --segment`"
+                    "you have a status line already: kept; to show the goal after it, use `{command} --wrap 'YOUR COMMAND'`"
                 ));
             }
             return None;

@@ -1,4 +1,4 @@
-//! The windows of the user's plan, which the client gives to status lines.
+//! The windows of the user's plan and the use of the context, which the client gives to status lines.
 
 use serde_json::Value;
 
@@ -17,10 +17,29 @@ pub(super) fn of_statusline(input: &Value, now: Millis) -> Vec<Quota> {
     windows.into_iter().filter_map(one).collect()
 }
 
+/// `{"context_window": {"used_percentage": 37, "context_window_size": 200000, "current_usage": {…}}}`; all null before
+/// the first answer of the model.
+pub(super) fn context_of_statusline(input: &Value) -> Option<i64> {
+    let percent = input["context_window"]["used_percentage"].as_f64()?;
+    #[expect(clippy::cast_possible_truncation, reason = "it is between 0 and 1,000")]
+    (0.0..=1_000.0).contains(&percent).then_some(percent as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_use_of_the_context_is_read_where_the_client_reports_it() {
+        let input = |percent: Value| json!({"context_window": {"used_percentage": percent}});
+        assert_eq!(context_of_statusline(&input(json!(37.9))), Some(37));
+        assert_eq!(context_of_statusline(&input(json!(0))), Some(0));
+        for other in [input(json!(null)), input(json!("9")), input(json!(-1)), input(json!(1e300)), json!([]), json!(7)]
+        {
+            assert_eq!(context_of_statusline(&other), None, "{other}");
+        }
+    }
 
     #[test]
     fn windows_are_read_where_the_client_reports_them() {

@@ -149,7 +149,7 @@ impl Db<'_> {
     }
 }
 
-fn read_event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+pub(crate) fn read_event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     let payload: Option<String> = row.get("payload_json")?;
     let text = payload.unwrap_or_else(|| "{}".to_owned());
     // The plugin joined strings, so old payloads may not be JSON; they are kept as text.

@@ -1,6 +1,6 @@
 //! Lists of goals whose length does not depend on how many there are.
 
-use rusqlite::params;
+use rusqlite::params_from_iter;
 
 use super::row::read;
 use crate::{Db, StoreError, limit};
@@ -19,14 +19,25 @@ pub struct GoalRef {
 impl Db<'_> {
     /// The newest goals of a session or of all, replaced ones too, newest first.
     pub fn newest_goals(self, session_id: Option<&str>, most: usize) -> Result<Vec<GoalRef>, StoreError> {
+        let condition = if session_id.is_some() { "session_id = ?1" } else { "1" };
+        self.goals_where(condition, &session_id.map(str::to_owned).into_iter().collect::<Vec<_>>(), most)
+    }
+
+    /// The newest goals for which a condition holds, replaced ones too, newest first.
+    pub(crate) fn goals_where(
+        self,
+        condition: &str,
+        values: &[String],
+        most: usize,
+    ) -> Result<Vec<GoalRef>, StoreError> {
         let mut found = Vec::new();
         for (is_replaced, table) in [(false, "goals"), (true, "goal_history")] {
-            let condition = if session_id.is_some() { "session_id = ?1" } else { "?1 IS NULL" };
             let sql = format!(
                 "SELECT session_id, created_at_ms, rowid FROM {table} WHERE {condition}
-                 ORDER BY created_at_ms DESC LIMIT ?2"
+                 ORDER BY created_at_ms DESC LIMIT {}",
+                limit(most)
             );
-            found.extend(self.all(&sql, params![session_id, limit(most)], |row| {
+            found.extend(self.all(&sql, params_from_iter(values), |row| {
                 Ok(GoalRef { session_id: row.get(0)?, created_at_ms: row.get(1)?, is_replaced, rowid: row.get(2)? })
             })?);
         }

@@ -96,7 +96,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     })
 }
 
-pub(super) fn read_line(row: &Row<'_>) -> rusqlite::Result<RunLine> {
+pub(crate) fn read_line(row: &Row<'_>) -> rusqlite::Result<RunLine> {
     Ok(RunLine {
         run_id: row.get("run_id")?,
         name: row.get("name")?,

@@ -11,7 +11,7 @@ use toml::de::DeTable;
 
 use super::{
     AccountingConfig, AgentConfig, Config, GoalConfig, MemoryConfig, NotifyConfig, RetentionConfig, RunsConfig,
-    WatchConfig, limits,
+    StatuslineConfig, WatchConfig, limits,
 };
 
 /// An unknown key, and where in the file it is.
@@ -62,6 +62,7 @@ fn keys_of(section: &str) -> Option<&'static [&'static str]> {
         "watch" => fields_of::<WatchConfig>(),
         "notify" => fields_of::<NotifyConfig>(),
         "retention" => fields_of::<RetentionConfig>(),
+        "statusline" => fields_of::<StatuslineConfig>(),
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use steadfast_model::host::Host;
 
-use super::{Cli, CliCommand, SUPERVISOR};
+use super::{Cli, CliCommand, SUPERVISOR, StatuslineArgs};
 
 impl Cli {
     pub(crate) fn of_frequent_call(arguments: &[OsString]) -> Option<Self> {
@@ -14,7 +14,7 @@ impl Cli {
             ["hook", host] if host.parse::<Host>().is_ok() => {
                 CliCommand::Hook { host: (*host).to_owned(), rewake: false }
             }
-            ["statusline"] => CliCommand::Statusline { segment: false },
+            ["statusline"] => CliCommand::Statusline(StatuslineArgs::default()),
             [SUPERVISOR, directory] if directory.starts_with('/') => CliCommand::Exec { directory: directory.into() },
             _ => return None,
         };

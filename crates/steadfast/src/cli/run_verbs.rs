@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::limits::RunLimitArgs;
+use super::report::RunReportArgs;
 use super::talk::SayArgs;
 
 /// The verbs that act on existing runs.
@@ -20,6 +21,9 @@ pub(crate) enum RunVerb {
         /// Name of the run
         name: String,
     },
+    /// Show a run with all its iterations, or write a report of it
+    #[command(after_help = "Example: steadfast loop report auth --html auth.html")]
+    Report(RunReportArgs),
     /// Print the output of a run's agents
     #[command(after_help = "Examples:
   steadfast loop logs auth             Print the end of the last iteration

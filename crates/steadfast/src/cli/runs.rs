@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::limits::RunLimitArgs;
+use super::report::RunOnceVerb;
 use super::run_verbs::RunVerb;
 use super::talk::AnswerArgs;
 
@@ -213,6 +214,9 @@ pub(crate) struct AgentArgs {
 
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
     after_help = concat!("Starts one fresh agent after another until all --verify commands pass. Without --verify, the run ends
 when an agent promises that it is done or its result says `stop`.
 The run is a loop named run-ID; `steadfast loop list`, `attach`, `kill` and `resume` work with it.
@@ -225,6 +229,8 @@ Exit codes: 0 verified, 1 failed, 5 a limit was reached (also --max), 6 verifica
 130 interrupted", permissions_help!())
 )]
 pub(crate) struct RunArgs {
+    #[command(subcommand)]
+    pub(crate) verb: Option<RunOnceVerb>,
     /// What must be true at the end (1 to 4000 characters)
     #[arg(required = true, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,

@@ -17,6 +17,7 @@ Examples:
   steadfast usage models --since 30d
   steadfast usage daily --since 2026-11-01 --until 2026-11-07 --timezone UTC
   steadfast usage blocks --active
+  steadfast usage weekly --chart
   steadfast usage session --project . --json
   steadfast usage session --id 6dd8620c --breakdown
   steadfast usage runs --since today
@@ -58,9 +59,12 @@ pub(crate) struct UsageArgs {
     /// Only blocks that run now, with their burn rate and projection (view blocks)
     #[arg(long)]
     pub(crate) active: bool,
+    /// Draw the rows as bars, as wide as the terminal; ignored with --json (not for the view runs)
+    #[arg(long)]
+    pub(crate) chart: bool,
     /// Compare the whole machine with the caps of `[limits]`; exit code 5 if one is reached
     #[arg(long, conflicts_with_all = [
-        "view", "since", "until", "last", "project", "id", "breakdown", "timezone", "order", "active", "host",
+        "view", "since", "until", "last", "project", "id", "breakdown", "timezone", "order", "active", "chart", "host",
     ])]
     pub(crate) check: bool,
     /// Only this agent's sessions

@@ -302,7 +302,7 @@ fn version(facts: &Capabilities, program: Option<&Path>) -> Option<DoctorCheck> 
     let shown = program.display();
     let directory = program.parent().unwrap_or(Path::new("/"));
     let reinstall = format!("install {} again", facts.product);
-    let version = LimitedCommand::new(&program.to_string_lossy(), directory, VERSION_LIMIT).args(["--version"]);
+    let version = LimitedCommand::new(program, directory, VERSION_LIMIT).args(["--version"]);
     let outcome = match version.run() {
         Ok(outcome) => outcome,
         Err(error) => return Some(warn(wanted.id, format!("{shown} does not start: {error}"), reinstall)),

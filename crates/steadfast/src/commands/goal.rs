@@ -126,7 +126,9 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
         GoalVerb::Adopt { native: true, .. } => starting::adopt_native(open()?),
         GoalVerb::Adopt { goal, .. } => open()?.adopt(&goal.unwrap_or_default()),
         GoalVerb::Verify => open()?.verify(),
-        GoalVerb::Report { goal, md } => report::report(context, session, goal.as_deref(), md),
+        GoalVerb::Report { goal, md, html } => {
+            report::report(context, session, goal.as_deref(), md, html.html.as_deref())
+        }
         GoalVerb::History(history) => history::history(context, session, &history),
         GoalVerb::Cleanup(cleanup) => cleanup::cleanup(context, &cleanup),
     }

@@ -15,14 +15,21 @@ use steadfast_store::Origin;
 use steadfast_system::config::Completion;
 
 use super::runs::{self, How, NewRun, RunContext};
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, RunOnceVerb};
 use crate::error::{CliError, code};
 use crate::output::CommandResult;
 
 /// What an agent prints when it is done, if there are no `--verify` commands.
 const PROMISE: &str = "OBJECTIVE MET";
 
-pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> CommandResult {
+pub(crate) fn run(db: Option<&Path>, mut arguments: RunArgs, json: bool) -> CommandResult {
+    match arguments.verb.take() {
+        Some(RunOnceVerb::Report(report)) => runs::report_of_any_kind(db, report, json),
+        None => pursue(db, &arguments, json),
+    }
+}
+
+fn pursue(db: Option<&Path>, arguments: &RunArgs, json: bool) -> CommandResult {
     let context = RunContext::new(db, RunKind::Loop, json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;

@@ -16,6 +16,7 @@ mod permissions;
 mod preflight;
 mod progress;
 mod project;
+mod report;
 mod say;
 mod starting;
 mod trust;
@@ -43,6 +44,7 @@ use crate::output::{self, CommandResult};
 pub(super) use appointments::make as make_appointment;
 pub(super) use approval::answer;
 pub(super) use background::restart;
+pub(super) use report::of_any_kind as report_of_any_kind;
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, input_files, inputs_text, start};
 pub(super) use trust::{ledger, refuse_agent, trust_new};
 pub(super) use unpublished::publish_owed;
@@ -181,7 +183,7 @@ fn current_dir() -> Result<PathBuf, std::io::Error> {
 
 pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
     let reads_registry = match verb {
-        RunVerb::List { .. } | RunVerb::Status { .. } => true,
+        RunVerb::List { .. } | RunVerb::Status { .. } | RunVerb::Report(_) => true,
         RunVerb::Cleanup(arguments) => !arguments.dry_run,
         _ => false,
     };
@@ -191,6 +193,7 @@ pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
     match verb {
         RunVerb::List { all } => view::list(context, *all),
         RunVerb::Status { name } => view::status(context, name),
+        RunVerb::Report(arguments) => report::report(context, arguments),
         RunVerb::Logs(arguments) => logs::logs(context, arguments),
         RunVerb::Attach { name } => background::attach(context, name),
         RunVerb::Cancel { name } => appointments::cancel(context, name),

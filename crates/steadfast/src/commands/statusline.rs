@@ -1,34 +1,49 @@
-//! `steadfast statusline`: prints one line about the goal of the session that the host names on stdin. It never fails:
-//! without a goal, a store or valid input it prints nothing.
+//! `steadfast statusline`: prints one line about the session that the host names on stdin: its goal, or the segments that
+//! the user chose. It never fails: without a goal, a store or valid input it prints less, or nothing.
+
+mod segments;
+mod wrap;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use steadfast_app::{liveness, overview};
+use steadfast_app::liveness;
+use steadfast_app::overview::statusline;
 use steadfast_hosts::adapters;
 use steadfast_model::clock::{self, Millis};
 use steadfast_store::{Store, StoreError};
+use steadfast_system::config::Segment;
 use steadfast_system::paths::Paths;
 
+use self::wrap::Wrapped;
 use super::stdin;
+use crate::cli::StatuslineArgs;
 use crate::output;
 
-pub(crate) fn run(db: Option<&Path>, is_segment: bool) -> ExitCode {
-    if let Some(line) = line(db).filter(|line| !line.is_empty()) {
-        if is_segment {
-            output::segment(&line);
-        } else {
-            output::line(&line);
-        }
+const LONGEST_INPUT: usize = 1024 * 1024;
+
+pub(crate) fn run(db: Option<&Path>, arguments: &StatuslineArgs) -> ExitCode {
+    let Ok(input) = stdin::read(LONGEST_INPUT) else { return ExitCode::SUCCESS };
+    // The user's own command works while we do.
+    let wrapped = arguments.wrap.as_deref().map(|command| Wrapped::start(command, &input));
+    let line = line(db, &input, &arguments.segments).unwrap_or_default();
+    match wrapped {
+        Some(wrapped) => wrapped.print_before(&line),
+        None if line.is_empty() => {}
+        None if arguments.segment => output::segment(&line),
+        None => output::line(&line),
     }
     ExitCode::SUCCESS
 }
 
-fn line(db: Option<&Path>) -> Option<String> {
-    let stdin = stdin::read(1024 * 1024).ok()?;
-    let input: Value = serde_json::from_slice(&stdin).ok()?;
+fn line(db: Option<&Path>, input: &[u8], asked: &[Segment]) -> Option<String> {
+    let input: Value = serde_json::from_slice(input).ok()?;
     let paths = Paths::find(db).ok()?;
+    let asked = if asked.is_empty() { &paths.config.statusline.segments } else { asked };
+    if !asked.is_empty() {
+        return Some(segments::line(&paths, &input, asked));
+    }
     let mut store = Store::open_existing(&paths.store).ok()?;
     let (session_id, now) = (input["session_id"].as_str()?, clock::now());
     // A line that cannot store what the client says about the plan is printed all the same.
@@ -37,8 +52,8 @@ fn line(db: Option<&Path>) -> Option<String> {
     let goal = db.goal(session_id).ok()??;
     let goal = liveness::by_now(db, &goal, now).ok()?;
     let next = liveness::next(db, &goal, &paths, now).ok()?;
-    let line = overview::statusline(&goal, next, now);
-    let plan = if line.is_empty() { String::new() } else { overview::plan_segment(db, &goal, now).unwrap_or_default() };
+    let line = statusline::goal(&goal, next, now);
+    let plan = if line.is_empty() { String::new() } else { statusline::near_plan(db, &goal, now).unwrap_or_default() };
     Some(format!("{line}{plan}"))
 }
 

@@ -2,6 +2,7 @@
 //! against the caps of the day and the week.
 
 mod asked;
+mod chart;
 mod check;
 mod runs;
 mod table;
@@ -12,10 +13,9 @@ use std::path::{Path, PathBuf};
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use serde_json::json;
-use steadfast_app::usage::collect;
+use steadfast_app::usage::machine;
 use steadfast_app::usage::report::{self, UsageReport, View};
 use steadfast_app::usage::summary::Summary;
-use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::price::Table;
@@ -24,6 +24,7 @@ use steadfast_system::{bounded, env_vars, paths};
 
 use self::asked::Asked;
 use crate::cli::UsageArgs;
+use crate::commands::own_paths;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 use crate::progress::Bar;
@@ -37,6 +38,10 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> Co
     let now = clock::wall();
     let asked = Asked::new(arguments, now)?;
     if arguments.view.as_deref() == Some(RUNS) {
+        if arguments.chart {
+            let hint = "use another view, such as `steadfast usage daily --chart`";
+            return Err(CliError::new(code::USAGE, "--chart does not show runs", hint));
+        }
         return runs::view(db, arguments, &asked, is_json);
     }
     let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
@@ -45,21 +50,27 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> Co
     if arguments.check {
         return check::run(db, &summaries, now);
     }
-    runs::name_projects(db, &mut summaries);
+    if let Ok(paths) = own_paths::find_to_read(db) {
+        machine::name_projects(&paths, &mut summaries);
+    }
     let report = report::report(view, &summaries, &asked.filter, asked.select, &asked.zone, now);
     if let Some(id) = asked.filter.session.as_deref().filter(|_| report.rows.is_empty()) {
         let message = format!("no session with the id `{}` matches", text::headline(id, 60));
         return Err(CliError::new(code::NOT_FOUND, message, "`steadfast usage session` lists them"));
     }
     notes(&summaries, &report, is_json);
+    if arguments.chart && is_json {
+        output::note("note: --chart changes nothing about JSON");
+    }
     if asked.select.only_active && report.rows.is_empty() {
         output::note("note: no 5-hour block is running");
     }
     let mut text = String::new();
     if !report.rows.is_empty() && !is_json {
         let width = width();
-        text = table::render(&report, &asked.zone, width);
-        if view == View::Daily && asked.shows_last_days() {
+        let render = if arguments.chart { chart::render } else { table::render };
+        text = render(&report, &asked.zone, width);
+        if view == View::Daily && asked.shows_last_days() && !arguments.chart {
             let days = report::recent_days(&report.rows, asked.today, SPARKLINE_DAYS);
             text.extend(table::sparkline(&days, width).map(|line| format!("\n\n{line}")));
         }
@@ -80,19 +91,12 @@ fn summaries(arguments: &UsageArgs) -> Result<Vec<(Host, Summary)>, CliError> {
     let own_prices = arguments.prices.as_ref().map(load).transpose()?;
     let prices = own_prices.as_ref().unwrap_or_else(|| Table::shipped());
 
-    let cache = paths::home()?.join("usage-cache");
     let mut bar = Bar::new();
-    let mut summaries = Vec::new();
-    for host in hosts {
-        let cache = cache.join(host.to_string());
-        let summary =
-            collect::collect(host, &(adapter(host).transcript_roots)(), &cache, prices, &mut |done, total| {
-                bar.show("reading transcripts", done, total);
-            });
-        bar.clear();
-        summaries.push((host, summary?));
-    }
-    Ok(summaries)
+    let summaries = machine::summaries(&hosts, &paths::home()?, prices, &mut |done, total| {
+        bar.show("reading transcripts", done, total);
+    });
+    bar.clear();
+    Ok(summaries?)
 }
 
 fn notes(summaries: &[(Host, Summary)], report: &UsageReport, is_json: bool) {

@@ -24,7 +24,7 @@ fn crashed(deploy: &str, more: &[&str]) -> World {
 }
 
 /// A run whose engine died while its stages waited for an answer.
-fn waiting(stages: &[u32]) -> World {
+pub(crate) fn waiting(stages: &[u32]) -> World {
     let world = crashed("", &[]);
     for stage in stages {
         let index = stage - 1;

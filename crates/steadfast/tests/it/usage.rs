@@ -2,6 +2,7 @@
 //! tables that fit, and errors with a hint.
 
 mod caps;
+mod charts;
 mod generated;
 mod of_runs;
 mod prices;

@@ -1,32 +1,62 @@
-//! `goal report`: the evidence for a whole goal, as text, Markdown or JSON.
+//! `goal report`: the evidence for a whole goal, as text, Markdown, JSON or one HTML file.
 
+use std::path::Path;
 use std::time::Duration;
 
 use steadfast_app::action::{self, ActionError};
+use steadfast_app::overview::goal_page::goal_page;
 use steadfast_app::overview::report::{GoalReport, ReportedCheck, StatusChange, VerdictView, goal_report};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::proof::CompletedBy;
 use steadfast_model::{price, text};
 use steadfast_store::{Db, Store, StoreError};
+use steadfast_views::report::goal_html;
 
 use super::{CommandContext, GoalOutput, GoalResult, find_place, open_existing};
-use crate::commands::person;
-use crate::error::CliError;
-use crate::output::CommandOutput;
+use crate::commands::{html, person};
+use crate::error::{CliError, code};
+use crate::output::{CommandOutput, CommandResult};
 
 /// Rows of a section in text and Markdown; JSON has all of them.
 const ROWS_SHOWN: usize = 50;
 
-pub(super) fn report(context: &CommandContext<'_>, flag: Option<&str>, id: Option<&str>, md: bool) -> GoalResult {
+pub(super) fn report(
+    context: &CommandContext<'_>,
+    flag: Option<&str>,
+    id: Option<&str>,
+    md: bool,
+    html: Option<&Path>,
+) -> GoalResult {
+    if html.is_some() && context.place.is_some() {
+        let hint = "type `steadfast goal report --html FILE` in a terminal; here, --md prints Markdown";
+        return Err(CliError::new(code::USAGE, "a report as HTML is for a terminal", hint));
+    }
     let store = open_existing(context)?;
     let goal = find(context, &store, flag, id)?;
-    let mut report = goal_report(store.read(), &goal, context.paths, context.now)?;
-    report.goal.next = context.screen().spell(&report.goal.next);
+    if let Some(target) = html {
+        let output = as_html(context, &store, &goal, target)?;
+        return Ok(GoalOutput { output, goal: None });
+    }
+    let report = spelled(context, goal_report(store.read(), &goal, context.paths, context.now)?);
     let sections = sections(&report);
     let text = if md { markdown(&report, &sections) } else { plain(&report, &sections) };
     let json = serde_json::to_value(&report).map_err(|error| StoreError::Value(error.to_string()))?;
     Ok(GoalOutput { output: CommandOutput { text, json, code: 0 }, goal: None })
+}
+
+/// What the user can type here.
+fn spelled(context: &CommandContext<'_>, mut report: GoalReport) -> GoalReport {
+    report.goal.next = context.screen().spell(&report.goal.next);
+    report
+}
+
+fn as_html(context: &CommandContext<'_>, store: &Store, goal: &Goal, target: &Path) -> CommandResult {
+    let mut page = goal_page(store.read(), goal, context.paths, context.now)?;
+    page.report = spelled(context, page.report);
+    let html = goal_html(&page, context.now)?;
+    let json = serde_json::to_value(&page.report).map_err(|error| StoreError::Value(error.to_string()))?;
+    html::hand_out(target, html, json, context.is_json)
 }
 
 /// The goal with this id, or the newest one of the session.

@@ -20,7 +20,7 @@ use super::{RunContext, publish_owed};
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult, columns};
 
-pub(super) use status::{show_status, status};
+pub(super) use status::{show_detail, show_status, status};
 
 const MOST_RUNS: usize = 1_000;
 const HEADS: [&str; 7] = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];

@@ -1,14 +1,12 @@
 //! `steadfast usage runs`: what each iteration of every run used, and how long it took.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::tz::TimeZone;
 use serde_json::json;
 use steadfast_app::usage::report::Amounts;
 use steadfast_app::usage::runs::{RunUsageRow, RunsReport};
-use steadfast_app::usage::summary::Summary;
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::host::Host;
 use steadfast_model::text;
 use steadfast_store::Store;
 
@@ -67,24 +65,4 @@ fn draw(report: &RunsReport, zone: &TimeZone) -> String {
     let used: Vec<&Amounts> = report.rows.iter().map(|row| &row.used.amounts).chain([&report.totals.amounts]).collect();
     columns.extend(table::amounts_columns(&used));
     table::lay_out(columns, width())
-}
-
-/// Counts an agent that worked in a worktree of a run for the project of that run.
-pub(super) fn name_projects(db: Option<&Path>, summaries: &mut [(Host, Summary)]) {
-    let Ok(paths) = own_paths::find_to_read(db) else { return };
-    let below = paths.home.join("worktrees");
-    let mut places: Vec<PathBuf> = fs_err::canonicalize(&below).into_iter().collect();
-    places.push(below);
-    let run_of = |project: &str| -> Option<String> {
-        let rest = places.iter().find_map(|place| Path::new(project).strip_prefix(place).ok())?;
-        Some(rest.components().next()?.as_os_str().to_str()?.to_owned())
-    };
-    let mut store: Option<Option<Store>> = None;
-    for session in summaries.iter_mut().flat_map(|(_, summary)| &mut summary.sessions) {
-        let Some(run_id) = run_of(&session.project) else { continue };
-        // Without a store the usage is still right, only the project is that of the worktree.
-        let store = store.get_or_insert_with(|| Store::open_if_there(&paths.store).ok().flatten());
-        let project = store.as_ref().and_then(|store| store.read().project_of_run(&run_id).ok().flatten());
-        session.project = project.unwrap_or_else(|| std::mem::take(&mut session.project));
-    }
 }

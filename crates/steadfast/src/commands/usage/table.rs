@@ -225,7 +225,7 @@ fn draw(columns: &[Column]) -> String {
 }
 
 /// What a row is about; a block as `2026-11-15 10:00 to 15:00`, in local time.
-fn label(row: &Row, zone: &TimeZone) -> String {
+pub(super) fn label(row: &Row, zone: &TimeZone) -> String {
     match (&row.key, row.key.block_end()) {
         (Key::Day(Some(day)) | Key::Week(Some(day)), _) => day.to_string(),
         (Key::Month(Some(day)), _) => day.strftime("%Y-%m").to_string(),
@@ -240,7 +240,7 @@ fn label(row: &Row, zone: &TimeZone) -> String {
 }
 
 /// `claude-opus-4-5-20251101` as `opus-4-5`.
-fn short_model(model: &str) -> &str {
+pub(super) fn short_model(model: &str) -> &str {
     let model = model.strip_prefix("claude-").unwrap_or(model);
     match model.rsplit_once('-') {
         Some((name, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -249,7 +249,7 @@ fn short_model(model: &str) -> &str {
 }
 
 /// The known part of the cost; a plus means that a part is unknown.
-fn cost(amounts: &Amounts) -> String {
+pub(super) fn cost(amounts: &Amounts) -> String {
     let cents = (amounts.priced_micros + 5_000) / 10_000;
     let known = match amounts.priced_micros {
         1..5_000 => "<$0.01".to_owned(),

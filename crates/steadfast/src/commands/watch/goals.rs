@@ -166,12 +166,11 @@ fn wake_client(round: &mut Round<'_>, goal: &Goal, session: Option<&Session>, no
 }
 
 fn send(command: &WakeCommand) -> std::io::Result<CommandOutcome> {
-    let mut limited = LimitedCommand::new(&command.program.to_string_lossy(), Path::new("/"), MESSAGE_LIMIT);
+    let mut limited = LimitedCommand::new(&command.program, Path::new("/"), MESSAGE_LIMIT);
     for (name, value) in &command.environment {
-        limited = limited.env(name, &value.to_string_lossy());
+        limited = limited.env(name, value);
     }
-    let arguments: Vec<_> = command.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-    limited.args(arguments.iter().map(AsRef::as_ref)).run()
+    limited.args(&command.arguments).run()
 }
 
 /// Continues a closed session without a terminal; the hooks of the agent drive the goal.

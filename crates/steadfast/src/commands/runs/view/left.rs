@@ -1,21 +1,9 @@
 //! What a dead engine left, in words: agents that still run, results that wait, and what `resume` and `kill` do about it.
 
 use steadfast_app::overview::runs::{AttemptView, Left, LeftView, RunDetail};
-use steadfast_engine::attempt::{Attempt, LeftAttempt};
 
 /// Process ids on a line.
 const PIDS_SHOWN: usize = 8;
-
-/// What an attempt left, for the read model.
-pub(super) fn of(attempt: &Attempt) -> LeftView {
-    let (state, pids) = match attempt.left() {
-        LeftAttempt::NotStarted => (Left::NotStarted, Vec::new()),
-        LeftAttempt::Running(pids) => (Left::Running, pids),
-        LeftAttempt::Finished => (Left::Finished, Vec::new()),
-        LeftAttempt::Lost => (Left::Lost, Vec::new()),
-    };
-    LeftView { state, pids }
-}
 
 /// The lines of a status page about a run whose engine is gone.
 pub(super) fn lines(detail: &RunDetail) -> Vec<String> {

@@ -1,15 +1,12 @@
 //! The page of one run.
 
 use steadfast_app::overview::runs::talk::{ApprovalView, NoteView};
-use steadfast_app::overview::runs::{
-    AttemptView, BranchView, IterationView, RunDetail, RunFacts, RunView, StageView, run_detail,
-};
-use steadfast_engine::attempt::Attempt;
-use steadfast_engine::worktree;
+use steadfast_app::overview::runs::{AttemptView, BranchView, IterationView, RunDetail, RunView, StageView};
 use steadfast_model::goal::PausedReason;
-use steadfast_model::run::{RunReason, RunStatus, StagePlan, StageStatus};
+use steadfast_model::run::{RunReason, RunStatus, StageStatus};
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, RunRow};
+use steadfast_views::facts;
 
 use super::{answer, left, manual_entry, show_entry};
 use crate::commands::runs::RunContext;
@@ -41,21 +38,14 @@ pub(in crate::commands::runs) fn show_status(
     is_live: bool,
     code: u8,
 ) -> CommandResult {
-    let home = &context.paths.home;
-    // Most runs have no worktrees, and looking for thousands of them takes long.
-    let has_worktrees = worktree::are_there(home, &row.run_id);
-    let branch_of = |id, stage: &StagePlan| {
-        let kept = has_worktrees.then(|| worktree::kept(home, &row.run_id, stage, id)).flatten();
-        kept.map_or_else(BranchView::default, |kept| BranchView {
-            branch: Some(kept.branch),
-            worktree: kept.worktree.map(|path| path.to_string_lossy().into_owned()),
-            kept_because: kept.stays,
-        })
-    };
-    let left_of = |id| left::of(&Attempt::at(home, &row.run_id, id));
-    let facts = RunFacts { is_live, now: context.now, branch_of: &branch_of, left_of: &left_of };
-    let detail = run_detail(db, row, &facts, (!context.json).then_some(ITERATIONS_SHOWN))?;
+    let most = (!context.json).then_some(ITERATIONS_SHOWN);
+    let detail = facts::run_detail_if(is_live, db, row, &context.paths, most, context.now)?;
     answer(context, &detail, code, || status_page(&detail))
+}
+
+/// The page with all iterations that the detail has.
+pub(in crate::commands::runs) fn show_detail(context: &RunContext, detail: &RunDetail) -> CommandResult {
+    answer(context, detail, 0, || status_page(detail))
 }
 
 fn status_page(detail: &RunDetail) -> String {

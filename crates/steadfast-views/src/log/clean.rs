@@ -3,24 +3,31 @@
 use steadfast_model::redact::redact;
 
 /// Whether secrets are shown, and where the last line was.
-pub(super) struct Clean {
+#[derive(Debug)]
+pub struct Clean {
     shows_secrets: bool,
     /// Inside of a private key, whose lines look like any other data.
     in_key: bool,
 }
 
 impl Clean {
-    pub(super) fn unless(shows_secrets: bool) -> Self {
+    /// For the lines of one output, from their beginning.
+    pub fn unless(shows_secrets: bool) -> Self {
         Self { shows_secrets, in_key: false }
     }
 
     /// Another file follows.
-    pub(super) fn begin_anew(&mut self) {
+    pub fn begin_anew(&mut self) {
         self.in_key = false;
     }
 
+    /// The lines to show.
+    pub fn lines(&mut self, lines: impl IntoIterator<Item = String>) -> Vec<String> {
+        lines.into_iter().filter_map(|line| self.line(&line)).collect()
+    }
+
     /// The line to show; `None` for the rest of a private key.
-    pub(super) fn line(&mut self, line: &str) -> Option<String> {
+    pub fn line(&mut self, line: &str) -> Option<String> {
         if self.shows_secrets {
             return Some(line.to_owned());
         }

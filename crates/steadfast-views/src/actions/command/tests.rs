@@ -1,0 +1,61 @@
+use steadfast_model::testing::goal;
+
+use super::*;
+
+impl Command {
+    pub(in crate::actions) fn for_test(action: Action) -> Self {
+        Self { action, subject: "g".into(), words: Vec::new(), directory: "/".into() }
+    }
+}
+
+fn words(action: Action, fields: &Fields) -> Result<String, String> {
+    goal_words(&goal(), action, fields).map(|words| words.join(" ")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_action_becomes_a_command_about_the_session() {
+    let session = goal().session_id;
+    let none = Fields::default();
+    let of = |verb: &str| Ok(format!("goal --session={session} {verb}"));
+    assert_eq!(words(Action::Pause, &none), of("pause"));
+    assert_eq!(words(Action::Complete, &none), of("complete"));
+    assert_eq!(words(Action::Reconcile, &none), of("reconcile --accept-reset"));
+    let amounts = Fields { tokens: Some(" 2M ".to_owned()), usd: Some("5".to_owned()), ..Fields::default() };
+    assert_eq!(words(Action::Extend, &amounts), of("extend --add-tokens=2M --add-usd=5"));
+    assert_eq!(words(Action::Extend, &none), Err("`amount` is missing".into()));
+    let places = Fields { from: Some("2".to_owned()), to: Some("1".to_owned()), ..Fields::default() };
+    assert_eq!(words(Action::QueueMove, &places), of("queue move -- 2 1"));
+    assert_eq!(words(Action::QueueDrop, &places), of("queue drop -- 2"));
+    let adopter = Fields { session: Some("s2".to_owned()), ..Fields::default() };
+    assert_eq!(words(Action::Adopt, &adopter), Ok(format!("goal --session=s2 adopt -- {}", goal().goal_id)));
+    assert_eq!(words(Action::Kill, &none), Err("`kill` does not apply to a goal".into()));
+}
+
+#[test]
+fn no_field_becomes_a_flag() {
+    for hostile in ["--all", "-1", "--db=/tmp/x", "1 --all", "\u{2014}x"] {
+        let fields =
+            Fields { tokens: Some(hostile.to_owned()), session: Some(hostile.to_owned()), ..Fields::default() };
+        let extend = goal_words(&goal(), Action::Extend, &fields).unwrap();
+        assert_eq!(extend[3..], [format!("--add-tokens={hostile}")]);
+        let adopt = goal_words(&goal(), Action::Adopt, &fields).unwrap();
+        assert_eq!(adopt[1], format!("--session={hostile}"));
+    }
+    for number in ["-1", "0", "--all", "1;ls", "1.5", "99999999999", ""] {
+        let fields = Fields { from: Some(number.to_owned()), to: Some("1".to_owned()), ..Fields::default() };
+        assert!(words(Action::QueueMove, &fields).is_err(), "{number}");
+    }
+}
+
+#[test]
+fn fields_are_bounded_and_printable() {
+    assert_eq!(text("text", Some(" a\r\nb ")).unwrap(), "a\nb");
+    for wrong in ["", " ", "-", " - ", "a\0b", "a\u{1b}[31mb", &"x".repeat(LONGEST_TEXT + 1)] {
+        assert!(text("text", Some(wrong)).is_err(), "{wrong:?}");
+    }
+    assert!(text("text", Some(&"x".repeat(LONGEST_TEXT))).is_ok());
+    for wrong in ["", "a\nb", "a\0", &"x".repeat(LONGEST_WORD + 1)] {
+        assert!(word("stage", Some(wrong)).is_err(), "{wrong:?}");
+    }
+    assert!(word("stage", None).is_err());
+}

@@ -1,0 +1,117 @@
+//! The list of the first page as lines: sections with their headings, rows, and what to do where there is nothing.
+
+use std::ops::Range;
+
+use ratatui::text::Line;
+use steadfast_app::overview::now::Now;
+
+use super::cards::{self, Look};
+use super::rows::{Row, Section};
+use super::state::{Mode, Place, Seen, State};
+use super::style::Tone;
+use super::words;
+
+/// The lines of a list and where each row is.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    pub(super) lines: Vec<Line<'static>>,
+    pub(super) rows: Vec<Range<usize>>,
+}
+
+/// What teaches the first steps.
+const BEGIN: [&str; 6] = [
+    "No goals and no runs yet. To begin:",
+    "  in an agent     /goal-start OBJECTIVE  (Codex: $goal-start)",
+    "  in a terminal   steadfast run \"All tests pass\" --verify \"cargo test\"",
+    "  a loop          steadfast loop run work",
+    "  a story         steadfast demo",
+    "  not installed?  steadfast setup claude, or steadfast setup codex",
+];
+
+fn heading(section: Section) -> &'static str {
+    match section {
+        Section::Needs => "NEEDS YOU",
+        Section::Working => "WORKING",
+        Section::Runs => "RUNS",
+        Section::Waiting => "WAITING",
+        Section::Ended => "RECENTLY ENDED",
+        Section::Found => "FOUND",
+    }
+}
+
+/// All lines of the list. Without `has_marker`, no row is marked as selected.
+pub(super) fn list(state: &State, columns: usize, has_marker: bool) -> List {
+    let mut list = List::default();
+    let palette = state.palette;
+    let quiet = |text: &str| palette.line(Tone::Quiet, words::cut(text, columns));
+    let is_whole = state.place == Place::Now && state.search.is_empty();
+    let has_needs = state.rows.iter().any(|row| row.section == Section::Needs);
+    match (&state.seen, &state.trouble) {
+        (Seen::Nothing, None) => list.lines.push(quiet("  reading the store …")),
+        (Seen::Missing, _) => list.lines.extend(BEGIN.iter().map(|line| quiet(line))),
+        (Seen::Now(_), _) if state.rows.is_empty() => list.lines.extend(empty(state).iter().map(|line| quiet(line))),
+        (Seen::Now(_), _) if is_whole && !has_needs => {
+            list.lines.push(palette.line(Tone::Good, words::cut("  ✓ Nothing needs you.", columns)));
+        }
+        (Seen::Nothing, Some(_)) | (Seen::Now(_), _) => {}
+    }
+    let mut section = None;
+    for (at, row) in state.rows.iter().enumerate() {
+        if section != Some(row.section) {
+            left_out(state, section, &mut list, columns);
+            section = Some(row.section);
+            let count = state.rows.iter().filter(|other| other.section == row.section).count();
+            let tone = if row.section == Section::Needs { Tone::Warn } else { Tone::Strong };
+            list.lines.push(palette.line(tone, words::cut(&format!("{} {count}", heading(row.section)), columns)));
+        }
+        let is_selected = has_marker && at == state.selected;
+        let look = Look { columns, at_ms: state.at_ms, palette, is_selected };
+        let begin = list.lines.len();
+        list.lines.extend(lines_of(state, row, look));
+        list.rows.push(begin..list.lines.len());
+    }
+    left_out(state, section, &mut list, columns);
+    list
+}
+
+fn lines_of(state: &State, row: &Row, look: Look) -> Vec<Line<'static>> {
+    let Some(now) = state.now() else { return Vec::new() };
+    match row.section {
+        Section::Needs => now.needs.get(row.index).map(|card| cards::need(card, look)),
+        Section::Working => now.working.get(row.index).map(|card| cards::goal(card, look)),
+        Section::Runs => now.runs.get(row.index).map(|card| cards::run(card, look)),
+        Section::Waiting => now.waiting.get(row.index).map(|card| cards::waiting(card, look)),
+        Section::Ended => now.ended.get(row.index).map(|card| cards::ended(card, look)),
+        Section::Found => state.found.get(row.index).map(|card| cards::found(card, look)),
+    }
+    .unwrap_or_default()
+}
+
+/// How many rows of a section that just ended are not shown.
+fn left_out(state: &State, section: Option<Section>, list: &mut List, columns: usize) {
+    let Some(Now { goals_left_out, runs_left_out, .. }) = state.now() else { return };
+    let has_working = state.rows.iter().any(|row| row.section == Section::Working);
+    let (count, noun, command) = match section {
+        Some(Section::Working) => (*goals_left_out, "goal", "steadfast goal history"),
+        Some(Section::Needs) if !has_working => (*goals_left_out, "goal", "steadfast goal history"),
+        Some(Section::Runs) => (*runs_left_out, "run", "steadfast loop list --all"),
+        _ => return,
+    };
+    if count > 0 {
+        let count = steadfast_model::text::count(i64::try_from(count).unwrap_or(i64::MAX), noun);
+        let text = format!("    … and {count} more; `/` finds them, `{command}` lists them");
+        list.lines.push(state.palette.line(Tone::Quiet, words::cut(&text, columns)));
+    }
+}
+
+/// What an empty list says.
+fn empty(state: &State) -> Vec<&'static str> {
+    match state.place {
+        Place::Found => vec!["  Nothing found. `/` searches again, esc goes back."],
+        _ if matches!(state.mode, Mode::Search) || !state.search.is_empty() => {
+            vec!["  Nothing on this page matches; enter searches everything, esc shows all."]
+        }
+        Place::Runs => vec!["  No runs. Start one: steadfast loop run work", "  esc goes back."],
+        Place::Now | Place::Usage => std::iter::once("  ✓ Nothing needs you.").chain([""]).chain(BEGIN).collect(),
+    }
+}

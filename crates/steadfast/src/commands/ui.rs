@@ -1,0 +1,132 @@
+//! `steadfast ui`: serves the page until it is stopped. Actions of the page run commands of this program, so they come
+//! from the terminal in which the person started it; inside an agent there are none.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::{Path, absolute};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
+use steadfast_engine::interrupt::{self, EndRequest};
+use steadfast_model::goal::Actor;
+use steadfast_system::paths::Paths;
+use steadfast_views::web::{Links, Options, Server, WebError};
+
+use super::{own_paths, person, refuse_agents};
+use crate::cli::UiArgs;
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput, CommandResult};
+use crate::programs;
+
+/// How often it looks whether the terminal is in front again.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+pub(crate) fn run(db: Option<&Path>, arguments: &UiArgs, json: bool) -> CommandResult {
+    let mut paths = own_paths::find_to_read(db)?;
+    paths.home = absolute(&paths.home)?;
+    paths.store = absolute(&paths.store)?;
+    if !arguments.read_only && person::caller(&paths) == Actor::Worker {
+        refuse_agents(&paths, "ui").map_err(|error| CliError {
+            hint: "type it in a terminal of your own, or add `--read-only`".into(),
+            ..error
+        })?;
+    }
+    let requests = interrupt::requests()?;
+    let server = bind(paths, arguments)?;
+    let (links, port) = (server.links(), server.port());
+    let link = links.link()?;
+    print(&link, port, arguments.read_only, json)?;
+    introduce(arguments);
+    if arguments.open {
+        open(&link);
+    }
+    if std::io::stdin().is_terminal() {
+        let read_only = arguments.read_only;
+        std::thread::spawn(move || answer_enter(&links, port, read_only, json));
+    }
+    let code = match server.serve(requests)? {
+        EndRequest::Interrupt => code::INTERRUPTED,
+        EndRequest::Terminate => 0,
+    };
+    Ok(CommandOutput { code, ..CommandOutput::default() })
+}
+
+fn bind(paths: Paths, arguments: &UiArgs) -> Result<Server, CliError> {
+    let options = Options {
+        port: arguments.port,
+        read_only: arguments.read_only,
+        hosts: &arguments.allow_host,
+        metrics_token: arguments.metrics_token.as_deref(),
+    };
+    Server::bind(paths, std::env::current_exe()?, &options).map_err(|error| {
+        let code = match error {
+            WebError::HostName(_) | WebError::Token(_) | WebError::OpenToken(_) | WebError::ShortToken => code::USAGE,
+            WebError::PortTaken(_) | WebError::Listen(_) | WebError::Io(_) => code::ENVIRONMENT,
+        };
+        CliError::new(code, error.to_string(), error.hint())
+    })
+}
+
+/// The link is data: a script reads it from stdout.
+fn print(link: &str, port: u16, read_only: bool, json: bool) -> Result<(), CliError> {
+    if json {
+        let written = output::write_json(&json!({"url": link, "port": port, "read_only": read_only}));
+        return written.map_err(|error| CliError::unwritten(&error));
+    }
+    output::line(link);
+    Ok(())
+}
+
+fn introduce(arguments: &UiArgs) {
+    let again = if std::io::stdin().is_terminal() { "; press Enter for another link" } else { "" };
+    let mode = if arguments.read_only { " (read-only)" } else { "" };
+    output::note(&format!("the link works once{again}; Ctrl-C stops{mode}"));
+    for host in &arguments.allow_host {
+        output::note(&format!("through your tunnel, put {host} in the place of the link's host and port"));
+    }
+}
+
+/// Prints a new link for every line that the person enters, while this process is in front: one in the background
+/// that read from the terminal would be stopped.
+fn answer_enter(links: &Links, port: u16, read_only: bool, json: bool) {
+    let stdin = std::io::stdin();
+    let mut line = String::new();
+    loop {
+        let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+        let limit = Timespec { tv_sec: 1, tv_nsec: 0 };
+        // Interrupted waits are repeated.
+        let is_ready = poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0);
+        if !is_ready {
+            continue;
+        }
+        if rustix::termios::tcgetpgrp(&stdin).ok() != Some(rustix::process::getpgrp()) {
+            std::thread::sleep(LOOK_EVERY);
+            continue;
+        }
+        line.clear();
+        // At the end of the input there is no one to ask.
+        if !stdin.lock().read_line(&mut line).is_ok_and(|read| read > 0) {
+            return;
+        }
+        let printed = links.link().map_err(CliError::from).and_then(|link| print(&link, port, read_only, json));
+        if let Err(error) = printed {
+            output::note(&format!("cannot make a link: {}", error.message));
+        }
+    }
+}
+
+/// Opens the link in the user's browser.
+fn open(link: &str) {
+    let name = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let Some(program) = programs::on_path(name) else {
+        output::note(&format!("`{name}` is not installed; open the link yourself"));
+        return;
+    };
+    let mut command = Command::new(program);
+    command.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.spawn() {
+        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+        Err(error) => output::note(&format!("cannot start `{name}`: {error}; open the link yourself")),
+    }
+}
