@@ -10,7 +10,7 @@ use steadfast_model::goal::liveness::{Next, WokenBy};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Screen;
 use steadfast_model::limit::Axis;
-use steadfast_model::memory::MemoryEvent;
+use steadfast_model::memory::{Category, MemoryEvent};
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, MemoryFilter, StoreError};
@@ -19,6 +19,8 @@ use steadfast_system::paths::Paths;
 /// Accounting passes that a card's curve looks at, and the points that it has.
 const CHARGES_SEEN: usize = 600;
 const POINTS: usize = 60;
+/// The newest events among which the last thing that the agent did is found.
+const EVENTS_SEEN: usize = 8;
 /// Characters of what an agent does now.
 const DOING_SHOWN: usize = 120;
 /// Refusals in a row after which a person should look.
@@ -183,7 +185,9 @@ pub(super) fn card(db: Db<'_>, goal: &Goal, paths: &Paths, today: &Today, now: M
     let mut actions = vec![Action::Pause, Action::Extend];
     actions.extend((!goal.verify.is_empty()).then_some(Action::Verify));
     actions.extend([Action::Complete, Action::Abandon]);
-    let last = db.events_of(&goal.session_id, MemoryFilter::default(), 1)?.pop();
+    let seen = db.events_of(&goal.session_id, MemoryFilter::default(), EVENTS_SEEN)?;
+    // The mode of a prompt is remembered after the prompt, and says nothing about what the agent does.
+    let last = seen.into_iter().rfind(|event| event.category != Category::Intent);
     Ok(GoalCard {
         goal: goal_view_with(db, goal, paths, today, now)?,
         limits: bars(goal, now),

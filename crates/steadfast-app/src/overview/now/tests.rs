@@ -6,6 +6,7 @@ use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::turn::{self, Charge};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason, change};
 use steadfast_model::limit::{Cap, CapScope, Limits, Period};
+use steadfast_model::memory::{Category, Finding, Findings, Importance};
 use steadfast_model::run::{Plan, Rule, RunEvent, StageStatus, machine};
 use steadfast_model::testing::runs::{pipeline_of, stage};
 use steadfast_store::{ClientActivity, Session};
@@ -68,6 +69,27 @@ fn a_goal_in_a_turn_works_and_shows_what_it_spent() {
     assert_eq!(card.pace.as_ref().map(|pace| pace.seconds_left), Some(Some(120)));
     assert!(card.actions.contains(&Action::Pause) && !card.actions.contains(&Action::Verify));
     assert_eq!((page.needs.len(), page.waiting.len(), page.header.live_goals), (0, 0, 1));
+}
+
+#[test]
+fn what_a_goal_does_now_is_the_last_thing_that_was_seen() {
+    let (mut world, _) = working();
+    let finding = |category, kind, subject: &str, text: &str| Finding {
+        category,
+        kind,
+        importance: Importance::Normal,
+        subject: subject.into(),
+        text: text.into(),
+    };
+    let findings = vec![
+        finding(Category::File, "edit", "src/parser.rs", "src/parser.rs"),
+        finding(Category::Intent, "implement", "", "implement"),
+    ];
+    let seen = Findings { findings, ..Findings::default() };
+    world.store.write(|db| db.remember(SESSION, &seen, START)).unwrap();
+    let page = page(&world, START + MINUTE);
+    let doing = page.working.first().and_then(|card| card.doing.as_ref()).map(|doing| doing.what.as_str());
+    assert_eq!(doing, Some("edit src/parser.rs"));
 }
 
 #[test]
