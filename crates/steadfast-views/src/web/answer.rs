@@ -12,7 +12,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// `no-referrer` would make browsers send `Origin: null` with our own forms.
 const REFERRER: &str = "same-origin";
-const PROBLEM: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
+const PROBLEM: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><link rel=\"icon\" href=\"data:,\">\
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Steadfast</title>\n\
 <h1>{{ message }}</h1>\n<p>{{ hint }}</p>\n</html>\n";
 

@@ -7,7 +7,7 @@ use super::answer::{self, Form};
 use super::guard::{Guard, Refusal};
 
 /// A browser sends a strict cookie only when a page of ours leads to the next one, so this page goes on by itself.
-const WELCOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
+const WELCOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><link rel=\"icon\" href=\"data:,\">\
 <meta http-equiv=\"refresh\" content=\"0;url=/\">\n<title>Steadfast</title>\n<p><a href=\"/\">Go on</a></p>\n</html>\n";
 
 /// Exchanges the key for a cookie. Only looking at the link does not use it up.
