@@ -262,10 +262,10 @@
     try {
       await navigator.clipboard.writeText(button.dataset.copy);
       button.classList.add("done");
-      write(button.firstElementChild, "✓");
+      write(button.firstElementChild, "✓ copied");
       setTimeout(() => {
         button.classList.remove("done");
-        write(button.firstElementChild, "⧉");
+        write(button.firstElementChild, "copy");
       }, 1500);
     } catch {
       getSelection().selectAllChildren(button.previousElementSibling);

@@ -71,7 +71,7 @@ fn world(words: &str) -> (World, Paths, Goal) {
         created_at_ms: now,
     };
     let working = world.store.write(|db| db.record_evidence(&working, &[evidence], USER, now)).unwrap();
-    let proof = change::prove_items(&working, &[(1, format!("shown by {words}"))], now).unwrap();
+    let proof = change::prove_items(&working, &[(1, format!("shown by {}", text::cut(words, 900)))], now).unwrap();
     let working = world.store.write(|db| db.save(&working, proof, USER)).unwrap();
     world.store.write(|db| db.enqueue("working", &new(), now)).unwrap();
     let finding = Finding {
