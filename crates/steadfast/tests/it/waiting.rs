@@ -168,9 +168,11 @@ fn a_look_that_is_killed_is_made_again() {
 fn many_lookers_and_wakers_wake_the_goal_once() {
     let env = started(&["x"]);
     env.goal(&["wait", "--command", "echo x >> runs; sleep 1"]).succeeds();
-    let mut said = looks(&env, 4);
-    said.sort();
-    assert_eq!(said, ["met", "not_due", "not_due", "not_due"]);
+    let said = looks(&env, 4);
+    // One that starts late finds the wait over.
+    let others = ["not_due", "too_late"];
+    assert_eq!(said.iter().filter(|said| *said == "met").count(), 1, "{said:?}");
+    assert!(said.iter().all(|said| said == "met" || others.contains(&said.as_str())), "{said:?}");
     assert_eq!(lines(&env, "runs"), 1, "one of them ran the command");
     env.stop("s1", "waiting", false);
     let wakers: Vec<ClientChild> = (0..4).map(|_| start_waker(&env)).collect();

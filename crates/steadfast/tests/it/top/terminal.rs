@@ -49,13 +49,15 @@ impl Terminal {
         let mut command = terminal.tmux();
         // The screen stays when the program ends, so that a failure can show it.
         command.args(["set-option", "-g", "remain-on-exit", "on", ";"]);
-        command.args(["set-option", "-g", "window-size", "manual", ";", "set-option", "-g", "status", "off", ";"]);
+        command.args(["set-option", "-g", "status", "off", ";"]);
         command.args(["new-session", "-d", "-x", &columns.to_string(), "-y", &lines.to_string(), "-c"]);
         command.arg(env.project()).args(["--", "env", "-i", "TERM=screen", "LANG=C.UTF-8"]);
         let own = env.command(&[]);
         let variables = own.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?)));
         command.args(variables.map(|(name, value)| format!("{name}={value}"))).args(words);
         assert!(command.status().unwrap().success(), "tmux did not start the program");
+        // Before there is a window, tmux 3.3 does not survive this option.
+        terminal.ask(&["set-option", "-g", "window-size", "manual"]);
         Some(terminal)
     }
 
