@@ -208,7 +208,8 @@ impl Setup {
         if let Some(line) = user_status_line(&settings.base) {
             if line.get("command") != Some(&json!(command)) {
                 self.note(format!(
-                    "you have a status line already: kept; to show the goal after it, use `{command} --wrap 'YOUR COMMAND'`"
+                    "you have a status line already: kept; to show the goal after it, use `{command} --wrap 'YOUR COMMAND'`, \
+                     or add the output of `{command} --segment`"
                 ));
             }
             return None;

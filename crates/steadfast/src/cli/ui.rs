@@ -21,7 +21,7 @@ pub(crate) struct UiArgs {
     pub(crate) port: Option<u16>,
     /// Open the page in the browser
     #[arg(long, overrides_with = "no_open")]
-    pub(crate) open: bool,
+    open: bool,
     /// Only print the link (the default)
     #[arg(long, overrides_with = "open")]
     no_open: bool,
@@ -34,4 +34,11 @@ pub(crate) struct UiArgs {
     /// File with a token of at least 32 characters that opens /metrics as `Authorization: Bearer`
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics_token: Option<PathBuf>,
+}
+
+impl UiArgs {
+    /// The last of `--open` and `--no-open` counts.
+    pub(crate) fn opens_browser(&self) -> bool {
+        self.open && !self.no_open
+    }
 }

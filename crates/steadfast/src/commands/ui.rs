@@ -38,7 +38,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UiArgs, json: bool) -> CommandR
     let link = links.link()?;
     print(&link, port, arguments.read_only, json)?;
     introduce(arguments);
-    if arguments.open {
+    if arguments.opens_browser() {
         open(&link);
     }
     if std::io::stdin().is_terminal() {
