@@ -127,10 +127,11 @@ impl View<'_> {
             }
             let is_busy = matches!(&self.state.status, Some(status) if status.kind == StatusKind::Busy);
             let nap = if self.awaited > 0 || is_busy { SHORT_NAP } else { NAP };
-            let mut wait = nap;
-            while !self.is_over && event::poll(wait)? {
+            if screen::is_gone_within(nap) {
+                return Ok(Some(EndRequest::Terminate));
+            }
+            while !self.is_over && event::poll(Duration::ZERO)? {
                 self.take_terminal_event(event::read()?);
-                wait = Duration::ZERO;
             }
         }
         Ok(None)

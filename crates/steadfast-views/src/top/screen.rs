@@ -1,6 +1,7 @@
 //! The terminal while the view is open: raw mode and the alternate screen, given back however the process ends.
 
 use std::io::{self, Stdout};
+use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -8,6 +9,7 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::draw::draw;
 use super::state::State;
@@ -61,4 +63,16 @@ pub(super) fn leave_on_panic() {
         leave();
         before(info);
     }));
+}
+
+/// Waits for input, at most this long, and says whether the terminal is gone. The library that reads the terminal would
+/// read its end again and again.
+pub(super) fn is_gone_within(nap: Duration) -> bool {
+    let stdin = io::stdin();
+    let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(nap.subsec_nanos()) };
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    // An interrupted wait is as good as a short one.
+    let is_polled = poll(&mut polled, Some(&limit)).is_ok();
+    is_polled
+        && polled.iter().any(|input| input.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
 }
