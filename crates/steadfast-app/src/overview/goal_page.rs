@@ -14,6 +14,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::goal::proof::Evidence;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::price::dollars;
+use steadfast_model::run::name;
 use steadfast_store::{Db, EventFilter, GoalModel, StoreError};
 use steadfast_system::paths::Paths;
 
@@ -129,6 +130,7 @@ pub fn goal_page(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
     let timeline_left_out = timeline.len().saturating_sub(ROWS_SHOWN);
     timeline.truncate(ROWS_SHOWN);
     let snapshot = db.snapshot(&goal.session_id)?;
+    let memory = session_view(db, &goal.session_id, paths, now)?;
     Ok(GoalPage {
         bars: pace::bars(goal, now),
         pace: pace::pace(goal, now),
@@ -141,14 +143,14 @@ pub fn goal_page(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         evidence: db.verifications(&goal.goal_id, EVIDENCE_SHOWN)?.into_iter().map(EvidenceView::from).collect(),
         models: db.models_of_goal(&goal.goal_id)?.into_iter().map(ModelSpend::from).collect(),
         queue: queue::entries(db, &goal.session_id)?,
-        memory: session_view(db, &goal.session_id, paths, now)?,
-        actions: actions(goal),
+        actions: actions(goal, memory.as_ref().is_some_and(|session| session.alive)),
+        memory,
         report,
     })
 }
 
 /// What a person can do about the goal in its state.
-fn actions(goal: &Goal) -> Vec<Action> {
+fn actions(goal: &Goal, client_runs: bool) -> Vec<Action> {
     let mut actions = match (goal.status, goal.paused_reason) {
         (GoalStatus::Complete | GoalStatus::Abandoned, _) => return Vec::new(),
         (GoalStatus::Active, _) => vec![Action::Pause],
@@ -159,6 +161,8 @@ fn actions(goal: &Goal) -> Vec<Action> {
     actions.push(Action::Extend);
     actions.extend((!goal.verify.is_empty()).then_some(Action::Verify));
     actions.extend([Action::Complete, Action::Abandon]);
+    // A run's goal belongs to its run.
+    actions.extend((!client_runs && !name::is_of_goal(&goal.session_id)).then_some(Action::Adopt));
     actions
 }
 

@@ -6,7 +6,7 @@ use crate::liveness;
 use crate::overview::{CompletionView, Today, goal_view_with, next_text, waits_for};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::event::EventKind;
-use steadfast_model::goal::liveness::{Next, WokenBy};
+use steadfast_model::goal::liveness::{Next, Stall, WokenBy};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Screen;
 use steadfast_model::limit::Axis;
@@ -56,12 +56,17 @@ pub(super) fn place(
         liveness::next(db, goal, paths, now)?
     };
     let hint = Screen::Terminal.spell(&next_text(db, goal, paths, now)?);
-    let need = |kind, why: String| Place::Needs(Box::new(need(goal, kind, why, hint.clone())));
+    let need = |kind, why: String| Place::Needs(Box::new(need_of(goal, kind, why, hint.clone())));
     let wait = |until, by: &str| Place::Waiting(Box::new(wait(goal, until, by)));
     Ok(Some(match (goal.status, goal.paused_reason, next) {
         (GoalStatus::Blocked, ..) => need(NeedKind::Blocked, blocked_reason(db, goal)?),
         (_, Some(PausedReason::SignOff), _) => need(NeedKind::SignOff, "the agent says that it is done".to_owned()),
-        (_, _, Next::Stalled(stall)) => need(NeedKind::Stalled, stall.reason().to_owned()),
+        (_, _, Next::Stalled(stall)) => {
+            let mut need = need_of(goal, NeedKind::Stalled, stall.reason().to_owned(), hint.clone());
+            // Another session can take over what its own session will not continue.
+            need.actions.extend((stall == Stall::SessionClosed).then_some(Action::Adopt));
+            Place::Needs(Box::new(need))
+        }
         (_, Some(PausedReason::Interrupted), _) => need(NeedKind::Stalled, "you interrupted it".to_owned()),
         (_, _, Next::Wakes { at, by }) if goal.status != GoalStatus::Active || at > now => {
             wait(Some(at), waker(goal, by))
@@ -79,7 +84,7 @@ pub(super) fn place(
     }))
 }
 
-fn need(goal: &Goal, kind: NeedKind, why: String, hint: String) -> Need {
+fn need_of(goal: &Goal, kind: NeedKind, why: String, hint: String) -> Need {
     let actions = match kind {
         NeedKind::Blocked | NeedKind::Paused => vec![Action::Resume, Action::Abandon],
         NeedKind::SignOff => vec![Action::Complete, Action::Resume, Action::Abandon],
@@ -177,7 +182,7 @@ pub(super) fn refused(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Re
     let (Some(first), true) = (failed.last(), failed.len() >= REFUSALS) else { return Ok(None) };
     let why = format!("its checks failed {} times in a row", failed.len());
     let hint = Screen::Terminal.spell(&next_text(db, goal, paths, now)?);
-    Ok(Some(Need { since_ms: first.created_at_ms, ..need(goal, NeedKind::Refused, why, hint) }))
+    Ok(Some(Need { since_ms: first.created_at_ms, ..need_of(goal, NeedKind::Refused, why, hint) }))
 }
 
 /// The card of a goal that works.

@@ -136,6 +136,7 @@ fn a_goal_whose_client_is_gone_needs_the_user() {
     let need = page.needs.first().unwrap();
     assert_eq!(need.kind, NeedKind::Stalled);
     assert!(!need.hint.contains("/goal-"), "the hint is for a terminal: {}", need.hint);
+    assert!(need.actions.contains(&Action::Adopt), "another session can take it over");
 }
 
 #[test]
