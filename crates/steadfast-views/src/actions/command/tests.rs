@@ -27,9 +27,9 @@ fn an_action_becomes_a_command_about_the_session() {
     assert_eq!(words(Action::QueueMove, &places), of("queue move -- 2 1"));
     assert_eq!(words(Action::QueueDrop, &places), of("queue drop -- 2"));
     let adopter = Fields { session: Some("s2".to_owned()), ..Fields::default() };
-    let adopted = goal();
-    let adopt = goal_words(&adopted, Action::Adopt, &adopter).unwrap();
-    assert_eq!(adopt.join(" "), format!("goal --session=s2 adopt -- {}", adopted.goal_id));
+    let moved = goal();
+    let adopt = goal_words(&moved, Action::Adopt, &adopter).unwrap();
+    assert_eq!(adopt.join(" "), format!("goal --session=s2 adopt -- {}", moved.goal_id));
     assert_eq!(words(Action::Kill, &none), Err("`kill` does not apply to a goal".into()));
 }
 
