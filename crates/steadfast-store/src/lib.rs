@@ -24,6 +24,7 @@ mod quota;
 mod reconnect;
 mod recover;
 mod runs;
+mod schema;
 mod secrets;
 mod sessions;
 pub mod spend;
@@ -255,9 +256,18 @@ impl Store {
             } else {
                 None
             };
-            migrate::run(self.begin()?)?;
+            migrate::run(self.begin()?).map_err(|error| self.explain_migration(error))?;
         }
         self.read_clock()
+    }
+
+    /// A migration fails on a file whose version or schema is damaged.
+    fn explain_migration(&self, error: StoreError) -> StoreError {
+        let fault = match error {
+            StoreError::Query(_) => schema::schema_faults(&self.db).unwrap_or_default().into_iter().next(),
+            _ => None,
+        };
+        fault.map_or(error, |message| StoreError::Corrupt { path: self.path.clone(), message })
     }
 
     pub fn path(&self) -> &Path {

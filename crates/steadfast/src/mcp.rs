@@ -19,6 +19,7 @@ use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::json;
+use steadfast_engine::crash;
 use steadfast_hosts::adapters;
 use steadfast_model::redact::redact;
 use steadfast_system::paths::Paths;
@@ -80,7 +81,11 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         let call = adapters().find_map(|adapter| Some((adapter.host, (adapter.tool_call_origin)(&context.meta)?)));
         let host = call.as_ref().map(|(host, _)| *host).unwrap_or_default();
-        let done = tokio::task::spawn_blocking(move || (tool.call)(&handle, &arguments, &call)).await;
+        let work = move || {
+            crash::panic_once("mcp.tool");
+            (tool.call)(&handle, &arguments, &call)
+        };
+        let done = tokio::task::spawn_blocking(work).await;
         let internal = || Err(ToolError::new("internal error in the tool", "run `steadfast doctor`"));
         let result = match done.unwrap_or_else(|_| internal()) {
             Ok(value) => {
