@@ -75,6 +75,9 @@ pub(crate) fn repair(db: &Connection) -> Result<(), StoreError> {
         if best.as_ref().is_none_or(|(least, _)| count < *least) {
             best = Some((count, expected));
         }
+        if count == 0 {
+            break;
+        }
     }
     let (_, expected) = best.unwrap_or_default();
     for wanted in differences(&expected, &found) {

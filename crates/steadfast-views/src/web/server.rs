@@ -6,10 +6,11 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
+use hyper::server::conn::http1::{self, Connection};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use steadfast_engine::interrupt::EndRequest;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::router::App;
@@ -89,12 +90,7 @@ async fn accept(
         let (router, mut is_ending) = (router.clone(), is_ending.clone());
         tokio::spawn(async move {
             let _slot = slot;
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEADER_LIMIT)
-                .max_buf_size(MOST_HEADER_BYTES)
-                .serve_connection(TokioIo::new(Timed::new(stream, WRITE_LIMIT)), TowerToHyperService::new(router));
-            let mut connection = std::pin::pin!(connection);
+            let mut connection = std::pin::pin!(connection(Timed::new(stream, WRITE_LIMIT), router));
             // An error is a client that went away or sent no HTTP.
             tokio::select! {
                 _ = connection.as_mut() => return,
@@ -103,4 +99,19 @@ async fn accept(
             let _ = connection.await;
         });
     }
+}
+
+/// Serves the requests that arrive on a stream.
+pub(super) fn connection<Stream>(
+    stream: Stream,
+    router: Router,
+) -> Connection<TokioIo<Stream>, TowerToHyperService<Router>>
+where
+    Stream: AsyncRead + AsyncWrite + Unpin,
+{
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_LIMIT)
+        .max_buf_size(MOST_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
 }
