@@ -6,6 +6,7 @@ The blocks of a page run in order in one shell, in a home and a project of their
   lines that follow each `> ` line;
 - a ```yaml, ```toml, ```markdown or ```json block whose first line is a comment with a path is written to that file;
 - `<!-- sh: COMMAND -->`, and lines between `<!-- sh` and `-->`, run unseen: preparations and checks;
+- `<!-- with a live session -->` opens a session of that stand-in in the project before the page begins;
 - `<!-- not run: WHY -->` above a block leaves it out; `<!-- until stopped -->` runs it until it has settled, and stops it.
 
 What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page writes.
@@ -14,6 +15,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,7 @@ ELSEWHERE = {
 FILES = ("yaml", "toml", "markdown", "json")
 NAMED = re.compile(r"^(?:# |<!-- |// )(\.claude/\S+|~/\S+|[\w.-]+\.(?:md|sh|yaml|toml|json))(?: -->)?$")
 LIMIT = 180
+LIVE = "<!-- with a live session -->"
 
 
 def named_file(block):
@@ -58,16 +61,16 @@ def script_of(todo):
     return "".join(parts)
 
 
-# Runs each command for two seconds and interrupts it; one that ended before has failed.
+# Runs each command for two seconds and ends it; one that ended before has failed.
 UNTIL_STOPPED = r"""
 until_stopped() {
   while IFS= read -r command; do
     case $command in ''|'#'*) continue ;; esac
-    setsid bash -c "exec $command" < /dev/null > "$SANDBOX/stopped.log" 2>&1 &
+    bash -c "exec $command" < /dev/null > "$SANDBOX/stopped.log" 2>&1 &
     local pid=$!
     sleep 2
     if ! kill -0 "$pid" 2>/dev/null; then cat "$SANDBOX/stopped.log"; echo "ended by itself: $command"; return 1; fi
-    kill -INT "$pid"; wait "$pid" || true
+    kill -TERM "$pid"; wait "$pid" || true
   done
 }
 """
@@ -105,7 +108,7 @@ def world(sandbox):
         "PATH": f"{sandbox / 'bin'}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "SANDBOX": str(sandbox),
         "AGENT": str(sandbox / "agent.sh"),
-        "EXAMPLES": str(REPOSITORY / "examples"),
+        "REPOSITORY": str(REPOSITORY),
         "STEADFAST_NO_WATCH": "1",
         "IS_SANDBOX": "1",
         **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
@@ -122,7 +125,7 @@ def run_page(page, todo):
         sandbox = Path(directory).resolve()
         environment = world(sandbox)
         client = None
-        if any(block.language == "claude" for block in todo):
+        if LIVE in page.read_text() or any(block.language == "claude" for block in todo):
             subprocess.run(["steadfast", "setup", "claude", "--yes"], env=environment, cwd=sandbox / "project", check=True,
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             client = subprocess.Popen([sys.executable, STAND_IN, "serve"], env=environment, cwd=sandbox / "project",
@@ -132,11 +135,14 @@ def run_page(page, todo):
         reached, log = sandbox / "reached", sandbox / "log"
         command = f"exec bash {shlex.quote(str(sandbox / 'page.sh'))} 9>{shlex.quote(str(reached))}"
         with log.open("wb") as output:
+            shell = subprocess.Popen(["bash", "-c", command], cwd=sandbox / "project", env=environment,
+                                     stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
             try:
-                code = subprocess.run(["bash", "-c", command], cwd=sandbox / "project", env=environment, timeout=LIMIT,
-                                      stdin=subprocess.DEVNULL, stdout=output, stderr=output).returncode
+                code = shell.wait(LIMIT)
             except subprocess.TimeoutExpired:
                 code = f"none after {LIMIT} s"
+                os.killpg(shell.pid, signal.SIGKILL)
+                shell.wait()
         subprocess.run([environment["SANDBOX"] + "/bin/steadfast", "goal", "pause", "--all"], env=environment,
                        cwd=sandbox / "project", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         if client:

@@ -21,7 +21,7 @@ fn the_page_of_json_is_current() {
         let schema: Value = serde_json::from_str(&fs_err::read_to_string(file).unwrap()).unwrap();
         let title = schema["title"].as_str().unwrap_or_else(|| panic!("{name} needs a title"));
         let short = name.trim_end_matches(".schema.json");
-        text.push_str(&format!("\n## {short}\n\nFor {title}. Schema: [{name}](../schema/{name}).\n"));
+        text.push_str(&format!("\n## {short}\n\n**{title}** · [{name}](../schema/{name})\n"));
         let mut rows = Vec::new();
         fields(&schema, &schema, "", 0, &mut rows);
         text.push_str(&format!("\n{}", table(["field", "type", "meaning"], rows)));
