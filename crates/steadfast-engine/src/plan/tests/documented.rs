@@ -79,7 +79,6 @@ fn every_rule_and_variable_is_documented() {
     let rules = RuleKind::VARIANTS.iter().filter(|name| !["any", "all", "merged"].contains(*name));
     let missing: Vec<&&str> = rules.filter(|name| !is_shown(name)).collect();
     assert_eq!(missing, Vec::<&&str>::new());
-    let missing: Vec<&str> =
-        template::names().filter(|name| !PAGE.contains(&format!("${{{name}}}"))).collect();
+    let missing: Vec<&str> = template::names().filter(|name| !PAGE.contains(&format!("${{{name}}}"))).collect();
     assert_eq!(missing, [""; 0]);
 }
