@@ -21,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pages import REPOSITORY, blocks, pages
+from pages import REPOSITORY, blocks, is_run, pages
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 # Pages whose blocks change this repository, or that other steps of ./test run.
@@ -163,15 +163,15 @@ def main(wanted):
     passed, failed, left_out = 0, 0, []
     for page in pages():
         name = str(page.relative_to(REPOSITORY))
-        if wanted and name not in wanted:
+        if not is_run(page) or wanted and name not in wanted:
             continue
         todo = []
         for block in blocks(page):
-            is_run = block.language in ("sh", "claude") or named_file(block)
+            counts = block.language in ("sh", "claude") or named_file(block)
             why = ELSEWHERE.get(name) or (block.mark if block.mark != "until stopped" else "")
-            if is_run and why:
+            if counts and why:
                 left_out.append(f"{block.place}: {why}")
-            elif is_run:
+            elif counts:
                 todo.append(block)
         if not any(block.language in ("sh", "claude") for block in todo):
             continue

@@ -7,12 +7,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from pages import REPOSITORY, pages, prose
+from pages import REPOSITORY, blocks, is_run, pages, prose
 
 LINK = re.compile(r"(?<!\\)!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 TAG = re.compile(r"<(?:img|a|source)\b[^>]*?\b(?:src|href|srcset)=\"([^\"]+)\"")
 CODE = re.compile(r"(`+)(?:(?!\1).)*?\1")
 WIDEST = 120
+# Others are neither run nor checked by their name, as `bash` or `console` would be.
+LANGUAGES = {"sh", "claude", "text", "yaml", "toml", "json", "markdown"}
 DOCS = REPOSITORY / "docs"
 # Written by tests or scripts; a line there is as long as what it says.
 GENERATED = {DOCS / "reference", DOCS / "reliability.md", DOCS / "benchmarks.md"}
@@ -46,6 +48,9 @@ def of_sources():
     problems = []
     known = {}
     for page in pages():
+        if is_run(page):
+            strange = [block for block in blocks(page) if block.language not in LANGUAGES]
+            problems += [f"{block.place}: a block of `{block.language}`; write one of {sorted(LANGUAGES)}" for block in strange]
         for number, line in prose(page):
             where = f"{page.relative_to(REPOSITORY)}:{number}"
             if len(line) >= WIDEST and is_wrapped(page) and not line.lstrip().startswith(("|", "<!--")):

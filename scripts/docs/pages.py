@@ -31,6 +31,11 @@ def pages():
     return [REPOSITORY / name for name in others if (REPOSITORY / name).exists()] + docs
 
 
+def is_run(page):
+    """Whether the commands of a page are for users, who type them anywhere; those for developers need a clone."""
+    return page.name == "README.md" or REPOSITORY / "docs" in page.parents
+
+
 def blocks(page):
     """The blocks of a page in order, with the marks of the comments above them."""
     found, fence, start, lines, mark, hidden = [], None, 0, [], "", None
