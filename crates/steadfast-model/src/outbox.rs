@@ -7,7 +7,7 @@ pub mod quiet;
 use std::path::Path;
 
 use serde_json::Value;
-use strum::{Display, EnumIter, EnumString, IntoStaticStr};
+use strum::{Display, EnumIter, EnumMessage, EnumString, IntoStaticStr};
 
 use crate::clock::{self, Millis};
 use crate::goal::event::{Event, EventKind};
@@ -23,10 +23,12 @@ const OBJECTIVE_SHOWN: usize = 80;
 const REASON_SHOWN: usize = 120;
 
 /// The words of `[notify] events`, and of the rows and payloads. The second words are those of older stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumMessage, EnumString, IntoStaticStr)]
 pub enum MessageKind {
+    /// The goal is complete; the message says how that is known.
     #[strum(to_string = "complete", serialize = "goal_complete")]
     Complete,
+    /// The goal needs something that only a person can do.
     #[strum(to_string = "blocked", serialize = "goal_blocked")]
     Blocked,
     /// A budget, a cap, a deadline or the plan of the account is used up.
@@ -38,6 +40,7 @@ pub enum MessageKind {
     /// The agent called the goal done, and its checks failed.
     #[strum(to_string = "refused", serialize = "completion_refused")]
     Refused,
+    /// A loop or a pipeline ended.
     #[strum(to_string = "run_ended")]
     RunEnded,
 }

@@ -1,23 +1,35 @@
 //! Why a goal is paused: one list, the same words in Rust, SQL and JSON.
 
 use serde::Serialize;
-use strum::{Display, EnumIter, EnumString, IntoStaticStr};
+use strum::{Display, EnumIter, EnumMessage, EnumString, IntoStaticStr};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumMessage, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum PausedReason {
+    /// You paused it.
     User,
+    /// `--max-turns` is reached.
     ContinuationCap,
+    /// `--max-hours` of active time is reached.
     WallClockCap,
+    /// The session was cleared.
     Cleared,
+    /// Something of Steadfast failed; the log says what.
     Degraded,
+    /// A response had a malformed number of tokens.
     AccountingError,
+    /// Tokens may be missing, and the goal has a budget.
     AccountingUncertain,
+    /// It waits for a time or a condition, and wakes by itself.
     Waiting,
+    /// The plan of the account is used up; it wakes at the reset.
     UsageLimit,
+    /// Turns brought nothing new.
     NoProgress,
+    /// A cap of `[limits]` is reached.
     CostCap,
+    /// `--deadline` has come.
     Deadline,
     /// The user stopped a turn; the next prompt continues.
     Interrupted,

@@ -1,6 +1,8 @@
 //! `config.toml` in the home directory. Wrong types are errors with their line. Unknown keys are only warnings, so that an
 //! older binary reads a newer file; in `[limits]` they are errors.
 
+#[cfg(test)]
+mod all_keys;
 mod keys;
 mod limits;
 mod notify;

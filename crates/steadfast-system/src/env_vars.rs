@@ -3,40 +3,58 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// The home directory of Steadfast.
 pub const HOME: &str = "STEADFAST_HOME";
+/// The path of the store.
 pub const DB: &str = "STEADFAST_DB";
+/// Set by Claude Code for a plugin: the directory of its data, where the store is without `steadfast setup`.
 pub const CLAUDE_PLUGIN_DATA: &str = "CLAUDE_PLUGIN_DATA";
+/// Set by Claude Code: the directory of the session's project.
 pub const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
+/// Directories of Claude Code's settings and session files, separated by commas. Default: `~/.claude`.
 pub const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+/// Set by Claude Code for the commands its agent runs: the session.
 pub const CLAUDE_CODE_SESSION_ID: &str = "CLAUDE_CODE_SESSION_ID";
+/// Set by Claude Code for the commands its agent runs.
 pub const CLAUDECODE: &str = "CLAUDECODE";
+/// Set by Claude Code: how it was started.
 pub const CLAUDE_CODE_ENTRYPOINT: &str = "CLAUDE_CODE_ENTRYPOINT";
+/// Claude Code's cap on Stop blocks in a row without a tool call.
 pub const STOP_HOOK_BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+/// The directory of Codex's settings and session files. Default: `~/.codex`.
 pub const CODEX_HOME: &str = "CODEX_HOME";
 /// Set to anything: nothing starts `steadfast watch` by itself.
 pub const NO_WATCH: &str = "STEADFAST_NO_WATCH";
 /// Set by Codex for the commands its agent runs.
 pub const CODEX_SANDBOX: &str = "CODEX_SANDBOX";
+/// Set by Codex for the commands its agent runs: the thread.
 pub const CODEX_THREAD_ID: &str = "CODEX_THREAD_ID";
-/// The root thread, also in a subagent's shell.
+/// Set by Codex: the root thread, also in a subagent's shell.
 pub const CODEX_SESSION_ID: &str = "CODEX_SESSION_ID";
-/// The few variables of the system that processes of the demo get.
+/// Your home directory.
 pub const USER_HOME: &str = "HOME";
+/// Where programs are looked for.
 pub const PATH: &str = "PATH";
+/// Where temporary files go.
 pub const TMPDIR: &str = "TMPDIR";
 /// Decides where the platform's data directory is.
 pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 
-/// Given to the agent of a run: the run's name, the stage's name, the iteration, and where its result may go.
+/// Given to the agent of a run: the name of the run.
 pub const RUN: &str = "STEADFAST_RUN";
+/// Given to the agent of a run: the name of the stage.
 pub const STAGE: &str = "STEADFAST_STAGE";
+/// Given to the agent of a run: the iteration, from 1.
 pub const ITERATION: &str = "STEADFAST_ITERATION";
+/// Given to the agent of a run: the path of the result file that it may write.
 pub const RESULT: &str = "STEADFAST_RESULT";
-/// The beginning of the variables that an iteration of a matrix gets, see [`of_matrix`].
+/// The beginning of the variables that an iteration of a matrix gets: `STEADFAST_MATRIX_DB` for `matrix: {db: …}`.
 pub const MATRIX: &str = "STEADFAST_MATRIX_";
-/// Given to the command of `[notify]`: the message.
+/// Given to the command of `[notify]`: the title of the message.
 pub const TITLE: &str = "STEADFAST_TITLE";
+/// Given to the command of `[notify]`: the text of the message.
 pub const BODY: &str = "STEADFAST_BODY";
+/// Given to the command of `[notify]`: the kind of the message.
 pub const KIND: &str = "STEADFAST_KIND";
 /// The directory of an attempt, in the environment of everything that the attempt starts.
 pub const ATTEMPT: &str = "STEADFAST_ATTEMPT";

@@ -29,6 +29,17 @@ pub(crate) mod code {
     pub(crate) const LIMIT: u8 = 5;
     pub(crate) const VERIFICATION: u8 = 6;
     pub(crate) const INTERRUPTED: u8 = 130;
+
+    /// Each code with its `kind` in JSON and its meaning, for the reference.
+    pub(crate) const ALL: [(u8, &str, &str); 7] = [
+        (USAGE, "usage", "usage error, or a failure with no code of its own"),
+        (NOT_FOUND, "not_found", "not found: no goal, no session, no run"),
+        (WRONG_STATE, "wrong_state", "wrong state for that verb, or not allowed for an agent"),
+        (ENVIRONMENT, "environment", "a problem of the store or the environment"),
+        (LIMIT, "limit_reached", "a limit was reached: budget, cap or usage limit"),
+        (VERIFICATION, "verification_failed", "verification failed"),
+        (INTERRUPTED, "interrupted", "interrupted"),
+    ];
 }
 
 #[derive(Debug)]
@@ -45,16 +56,7 @@ pub(crate) struct CliError {
 
 impl CliError {
     pub(crate) fn new(code: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let kind = match code {
-            code::USAGE => "usage",
-            code::NOT_FOUND => "not_found",
-            code::WRONG_STATE => "wrong_state",
-            code::ENVIRONMENT => "environment",
-            code::LIMIT => "limit_reached",
-            code::VERIFICATION => "verification_failed",
-            code::INTERRUPTED => "interrupted",
-            _ => "failed",
-        };
+        let kind = code::ALL.iter().find(|(known, ..)| *known == code).map_or("failed", |(_, kind, _)| *kind);
         Self { code, kind, message: message.into(), hint: hint.into(), is_list: false, faults: None }
     }
 

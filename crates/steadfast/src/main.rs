@@ -11,6 +11,8 @@ mod output;
 mod plugin;
 mod programs;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod slash_commands;
 mod verification;
 mod waiting;

@@ -26,6 +26,12 @@ use steadfast_system::paths::Paths;
 
 use store_handle::{StoreHandle, ToolError};
 
+/// The tools, for the reference.
+#[cfg(test)]
+pub(crate) fn tools() -> Vec<rmcp::model::Tool> {
+    tools::list()
+}
+
 /// Serves until stdin closes. Then waits for a running verification, so that its result is stored.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -100,7 +100,7 @@ pub(super) fn check_variables(prompt: &StagePrompt, scope: &PromptScope<'_>) {
             (("ARTIFACTS", artifact), _) => scope.check_artifact(artifact, &at),
             ((_, ""), _) if MERGE.contains(&name.as_str()) => scope.check_merge(&name, &at),
             _ => {
-                let meant = did_you_mean(&name, template::NAMES);
+                let meant = did_you_mean(&name, template::names());
                 let fix = format!("{meant}Write `$${{{name}}}` if it is meant to stay as it is");
                 at.warning(format!("there is no variable `${{{name}}}`: it stays as it is"), fix);
             }

@@ -2,7 +2,7 @@
 //! stage can also end under the names of its rules, and imported runs keep the text of the tool that wrote them.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
+use strum::{Display, EnumIter, EnumMessage, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
 use super::{Run, RunStatus};
 use crate::limit::Axis;
@@ -12,15 +12,18 @@ const LONGEST_DETAIL: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[derive(Display, EnumIter, EnumString, IntoStaticStr)]
+#[derive(Display, EnumIter, EnumMessage, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum RunReason {
     /// All stages of a pipeline are done.
     Completed,
     /// The maximum was reached before the completion rule held.
     MaxIterations,
+    /// The token budget is used up.
     BudgetTokens,
+    /// The money is used up.
     BudgetUsd,
+    /// The hours are used up.
     MaxHours,
     /// A cap over all goals and runs was reached.
     CostCap,
@@ -36,6 +39,7 @@ pub enum RunReason {
     Errors,
     /// The agent program cannot be started.
     CannotStart,
+    /// A person or `kill` ended the run.
     Killed,
     /// A person marked the run as killed in the registry file.
     KilledInRegistry,
@@ -43,8 +47,11 @@ pub enum RunReason {
     Interrupted,
     /// The engine ended without recording an end.
     EngineGone,
+    /// The goal of the run was completed from outside.
     GoalCompleted,
+    /// The goal of the run was given up.
     GoalAbandoned,
+    /// The goal of the run was paused.
     GoalPaused,
 }
 

@@ -10,26 +10,41 @@ const LONGEST_NAME: usize = 128;
 const MOST_UNKNOWN: usize = 50;
 const SESSION: [&str; 2] = ["SESSION", "SESSION_NAME"];
 
-/// All names but `INPUTS.name` and `COMMANDS.name`.
-pub const NAMES: [&str; 17] = [
-    "SESSION",
-    "SESSION_NAME",
-    "ITERATION",
-    "INDEX",
-    "PERSPECTIVE",
-    "OUTPUT",
-    "OUTPUT_PATH",
-    "PROGRESS",
-    "PROGRESS_FILE",
-    "INPUTS",
-    "ITEM",
-    "CURRENT_ITEM",
-    "RESULT",
-    "STATUS",
-    "CTX",
-    "CONTEXT",
-    "OBJECTIVE",
+/// Variables that every prompt can use, and what they are replaced with.
+pub const VARIABLES: [(&str, &str); 17] = [
+    ("SESSION", "name of the run"),
+    ("SESSION_NAME", "the same"),
+    ("ITERATION", "number of the iteration, from 1"),
+    ("INDEX", "number of the iteration, from 0"),
+    ("PERSPECTIVE", "element of `perspectives` for this iteration"),
+    ("OUTPUT", "path of the iteration's output"),
+    ("OUTPUT_PATH", "the file that `output_path` names, else the same as `OUTPUT`"),
+    ("PROGRESS", "path of the progress file: notes from one agent to the next"),
+    ("PROGRESS_FILE", "the same"),
+    ("INPUTS", "outputs of the stages that this one needs"),
+    ("ITEM", "element of `items` for this iteration"),
+    ("CURRENT_ITEM", "the same"),
+    ("RESULT", "path of the result file that the agent may write"),
+    ("STATUS", "path of a result file with the fields of agent-pipelines"),
+    ("CTX", "path of a JSON file about the run"),
+    ("CONTEXT", "text of `context` or `--context`"),
+    ("OBJECTIVE", "objective of `steadfast run`; empty elsewhere"),
 ];
+
+/// Variables whose names depend on the definition, and those of one kind of stage.
+pub const OF_DEFINITIONS: [(&str, &str); 6] = [
+    ("INPUTS.name", "output of the stage with that name"),
+    ("COMMANDS.name", "a command of `commands`"),
+    ("MATRIX.name", "value of this combination of `matrix`"),
+    ("ARTIFACTS.name", "path of an artifact; of a parallel stage, one line for each iteration"),
+    ("MERGE_BRANCH", "in a `merge` stage: the branch that is merged"),
+    ("MERGE_CONFLICTS", "in a `merge` stage: the files in conflict"),
+];
+
+/// The names of [`VARIABLES`].
+pub fn names() -> impl Iterator<Item = &'static str> {
+    VARIABLES.into_iter().map(|(name, _)| name)
+}
 
 /// The values for one iteration; those that do not apply are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -219,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_listed_name_has_a_value() {
-        for name in NAMES {
+        for name in names() {
             assert_eq!(render(&format!("${{{name}}}"), &variables()).unknown, [""; 0], "{name}");
         }
     }

@@ -123,6 +123,18 @@ impl<'de> Deserializer<'de> for &FieldNames {
     }
 }
 
+/// Every key of the file as `section.key`.
+#[cfg(test)]
+pub(super) fn every() -> Vec<String> {
+    let of_agents = Host::ALL.iter().flat_map(|host| {
+        fields_of::<AgentConfig>().iter().map(|key| format!("agents.{}.{key}", host.name())).collect::<Vec<_>>()
+    });
+    let sections = sections().into_iter().filter_map(|section| Some((section, keys_of(section)?)));
+    let of_sections = sections.flat_map(|(section, keys)| keys.iter().map(move |key| format!("{section}.{key}")));
+    let others = ["db", "agents.sandbox"].map(str::to_owned);
+    of_agents.chain(of_sections).chain(others).chain(limits::every()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -61,6 +61,16 @@ fn known() -> Vec<Cap> {
     scopes.iter().flat_map(amounts).collect()
 }
 
+/// Every key of the section, with those of one model.
+#[cfg(test)]
+pub(super) fn every() -> Vec<String> {
+    let of_machine = known().into_iter().map(|cap| key_of(&cap));
+    let of_model = Period::iter().flat_map(|period| amounts(&CapScope::Model("claude-opus".into(), period)));
+    let of_model = of_model.map(|cap| format!("{MODELS}.claude-opus.{}", key_of(&cap)));
+    let others = [ENFORCE_SESSIONS, PLAN_PERCENT].map(str::to_owned);
+    of_machine.chain(of_model).chain(others).map(|key| format!("{SECTION}.{key}")).collect()
+}
+
 fn section(keys: &DeTable<'_>, limits: &mut LimitsConfig) -> Result<(), LimitFault> {
     let known = known();
     for (key, value) in keys {

@@ -1,5 +1,5 @@
-//! Everything that `docs/runs.md` shows: its definitions are validated and run, and the commands of its tutorial are run,
-//! section by section, with a scripted `claude`.
+//! Everything that `docs/runs.md` shows: its definitions are validated and run with a scripted `claude`. The commands of
+//! the tutorials are run by `scripts/docs_tests`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::attempts::eventually;
 use crate::env::finish;
 use crate::runs::World;
 
-/// Does what each stage of the tutorial asks for, and reports its usage as Claude Code does.
+/// Does what each stage of the page asks for, and reports its usage as Claude Code does.
 const CLAUDE: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo '2.1.197 (Claude Code)'; exit; }
 prompts=${0%/*}/prompts
@@ -19,12 +19,7 @@ asked=$prompts/${STEADFAST_STAGE:-judge}-$STEADFAST_ITERATION
 cat > "$asked"
 said='did it'
 case ${STEADFAST_STAGE:-judge} in
-  fix-lints) echo fixed >> fixed ;;
-  notes) echo 'It works now.' > NOTES.md ;;
-  build) echo "$STEADFAST_ITERATION" > built; git add built; git commit -qm built ;;
   judge) printf '{"summary": "the second", "branches": [2]}' > "$STEADFAST_RESULT" ;;
-  report) echo 'All is well.' > nightly.md ;;
-  push) sh ./publish.sh ;;
   gather) said='RISK: low' ;;
   try) echo "$STEADFAST_MATRIX_DB" > notes.md; git add notes.md; git commit -qm notes ;;
   level) said='PLATEAU: true' ;;
@@ -45,8 +40,6 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"'"$said"'"
 
 /// A block between code fences.
 struct Block {
-    section: String,
-    part: String,
     language: String,
     text: String,
 }
@@ -54,27 +47,19 @@ struct Block {
 fn blocks() -> Vec<Block> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/runs.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let (mut section, mut part) = (String::new(), String::new());
     let mut open: Option<Block> = None;
     let mut blocks = Vec::new();
     for line in page.lines() {
         match (line.strip_prefix("```"), &mut open) {
             (Some(_), Some(_)) => blocks.extend(open.take()),
             (Some(language), None) => {
-                let (section, part) = (section.clone(), part.clone());
-                open = Some(Block { section, part, language: language.to_owned(), text: String::new() });
+                open = Some(Block { language: language.to_owned(), text: String::new() });
             }
             (None, Some(block)) => {
                 block.text.push_str(line);
                 block.text.push('\n');
             }
-            (None, None) => {
-                if let Some(heading) = line.strip_prefix("## ") {
-                    (section, part) = (heading.to_owned(), String::new());
-                } else if let Some(heading) = line.strip_prefix("### ") {
-                    heading.clone_into(&mut part);
-                }
-            }
+            (None, None) => {}
         }
     }
     blocks
@@ -89,16 +74,14 @@ impl Block {
     }
 }
 
-/// A project with what the tutorial expects, and a scripted client on the PATH.
+/// A project with what the page expects, and a scripted client on the PATH.
 fn project() -> (World, PathBuf) {
     let world = World::new();
     let programs = world.env.path("programs");
     world.write(&programs.join("claude"), CLAUDE);
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_steadfast"), programs.join("steadfast")).unwrap();
     world.write(&world.in_project("TASK.md"), "Make it work.\n");
-    let check = "#!/bin/sh\n[ ! -f fixed ] || [ \"$(wc -l < fixed)\" -ge 2 ]\n";
-    world.write(&world.in_project("check.sh"), check);
-    world.write(&world.in_project("publish.sh"), "echo published > published\n");
+    world.write(&world.in_project("check.sh"), "#!/bin/sh\ntrue\n");
     world.make_executable(&programs.join("claude"));
     world.make_executable(&world.in_project("check.sh"));
     world.commit_all();
@@ -118,56 +101,6 @@ fn shell(world: &World, programs: &Path, script: &str) {
     assert_eq!(output.code, 0, "{script}\n{output:?}");
 }
 
-fn run_part(part: &str) -> World {
-    let (world, programs) = project();
-    let blocks: Vec<Block> = blocks().into_iter().filter(|block| block.part == part).collect();
-    assert!(blocks.iter().any(|block| block.language == "sh"), "{part} has no commands");
-    for block in &blocks {
-        if let Some((name, text)) = block.file() {
-            world.write(&world.in_project(name), text);
-        } else if block.language == "sh" {
-            if block.text.contains("approve") {
-                let waits = || world.status("pipeline", "tonight")["stages"][3]["status"] == "awaiting_approval";
-                eventually(|| waits().then_some(()));
-            }
-            shell(&world, &programs, &block.text);
-        }
-    }
-    world
-}
-
-#[test]
-fn the_first_loop() {
-    let world = run_part("A first loop");
-    assert_eq!(world.lines("fixed").len(), 3, "two iterations, and one of the second run");
-}
-
-#[test]
-fn the_first_pipeline() {
-    run_part("A first pipeline");
-}
-
-#[test]
-fn side_by_side_judged_and_merged() {
-    let world = run_part("Side by side, judged and merged");
-    assert_eq!(std::fs::read_to_string(world.in_project("built")).unwrap(), "2\n", "the branch that was chosen");
-}
-
-#[test]
-fn every_night_with_a_cap() {
-    let world = run_part("Every night, with a cap");
-    assert_eq!(std::fs::read_to_string(world.in_project("published")).unwrap(), "published\n");
-}
-
-#[test]
-fn every_part_of_the_tutorial_is_run() {
-    let mut parts: Vec<String> =
-        blocks().into_iter().filter(|block| block.section == "Tutorial").map(|b| b.part).collect();
-    parts.dedup();
-    let run = ["A first loop", "A first pipeline", "Side by side, judged and merged", "Every night, with a cap"];
-    assert_eq!(parts, run);
-}
-
 /// The definitions of the reference, written to a project.
 fn with_reference() -> (World, PathBuf, Vec<String>) {
     let (world, programs) = project();
@@ -175,7 +108,7 @@ fn with_reference() -> (World, PathBuf, Vec<String>) {
     world.make_executable(&programs.join("bd"));
     world.write(&world.in_project("PLAN.md"), "- [ ] one\n");
     let mut names = Vec::new();
-    for block in blocks().iter().filter(|block| block.section != "Tutorial") {
+    for block in &blocks() {
         if block.language == "yaml" {
             names.push(block.file().unwrap_or_else(|| panic!("no file name in {}", block.text)).0.to_owned());
         }

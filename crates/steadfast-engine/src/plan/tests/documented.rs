@@ -69,7 +69,7 @@ fn every_variable_is_in_an_example() {
     let prompts = examples(&["yaml", "markdown"]);
     let more = ["MERGE_BRANCH", "MERGE_CONFLICTS"];
     let named = ["MATRIX.", "INPUTS.", "ARTIFACTS.", "COMMANDS."].map(|name| format!("${{{name}"));
-    let plain = template::NAMES.into_iter().chain(more).map(|name| format!("${{{name}}}"));
+    let plain = template::names().chain(more).map(|name| format!("${{{name}}}"));
     let missing: Vec<String> = plain.chain(named).filter(|variable| !prompts.contains(variable)).collect();
     assert_eq!(missing, [""; 0]);
 }
@@ -79,7 +79,6 @@ fn every_rule_and_variable_is_documented() {
     let rules = RuleKind::VARIANTS.iter().filter(|name| !["any", "all", "merged"].contains(*name));
     let missing: Vec<&&str> = rules.filter(|name| !is_shown(name)).collect();
     assert_eq!(missing, Vec::<&&str>::new());
-    let missing: Vec<&str> =
-        template::NAMES.into_iter().filter(|name| !PAGE.contains(&format!("${{{name}}}"))).collect();
+    let missing: Vec<&str> = template::names().filter(|name| !PAGE.contains(&format!("${{{name}}}"))).collect();
     assert_eq!(missing, [""; 0]);
 }

@@ -1,0 +1,136 @@
+//! The command line, the slash commands, the tools of agents and the exit codes.
+
+use clap::{Arg, Command, CommandFactory as _};
+use serde_json::Value;
+use steadfast_hosts::command::AnsweredBy;
+
+use super::{check, code, page, prose, table};
+use crate::cli::Cli;
+use crate::error;
+use crate::slash_commands::SLASH_COMMANDS;
+
+/// Flags of every command; the page names them once.
+const EVERYWHERE: [&str; 5] = ["help", "version", "db", "json", "session"];
+
+#[test]
+fn the_page_of_commands_is_current() {
+    let mut cli = Cli::command().disable_help_subcommand(true);
+    cli.build();
+    let about = "Every command with its arguments, as `--help` shows them. All take `--json` (print JSON), `--db PATH` (use\n\
+        this store) and `--help`; those of `steadfast goal` also take `--session ID`.";
+    let mut text = page("Commands", about);
+    for command in visible(&cli) {
+        write(command, "steadfast", 2, &mut text);
+    }
+    check("commands.md", &text);
+}
+
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help")
+}
+
+fn write(command: &Command, parent: &str, level: usize, text: &mut String) {
+    let name = format!("{parent} {}", command.get_name());
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    text.push_str(&format!("\n{} {name}\n\n{}.\n", "#".repeat(level), prose(&about)));
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim().strip_prefix("Usage: ").unwrap_or_default().replace("\n       ", "\n");
+    text.push_str(&format!("\n```text\n{usage}\n```\n"));
+    let is_shown = |it: &&Arg| !it.is_hide_set() && !EVERYWHERE.contains(&it.get_id().as_str());
+    let arguments: Vec<&Arg> = command.get_arguments().filter(is_shown).collect();
+    if !arguments.is_empty() {
+        let row = |argument: &&Arg| [code(&spelled(argument)), meaning(argument)];
+        text.push_str(&format!("\n{}", table(["argument", "meaning"], arguments.iter().map(row))));
+    }
+    if let Some(after) = command.get_after_help() {
+        text.push_str(&format!("\n```text\n{}\n```\n", after.to_string().trim()));
+    }
+    for inner in visible(command) {
+        write(inner, &name, (level + 1).min(4), text);
+    }
+}
+
+/// How an argument is typed.
+fn spelled(argument: &Arg) -> String {
+    let takes = argument.get_action().takes_values();
+    let names = argument.get_value_names().unwrap_or_default();
+    let values: Vec<&str> = if takes { names.iter().map(clap::builder::Str::as_str).collect() } else { Vec::new() };
+    let flags = [argument.get_short().map(|it| format!("-{it}")), argument.get_long().map(|it| format!("--{it}"))];
+    let flags = flags.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let repeats = matches!(argument.get_action(), clap::ArgAction::Append) && !argument.is_positional();
+    let tail = if repeats { "…" } else { "" };
+    format!("{flags} {}{tail}", values.join(" ")).trim().to_owned()
+}
+
+fn meaning(argument: &Arg) -> String {
+    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let mut text = prose(&help);
+    let values = argument.get_possible_values();
+    let names: Vec<String> = values.iter().filter(|it| !it.is_hide_set()).map(|it| code(it.get_name())).collect();
+    if argument.get_action().takes_values() && !names.is_empty() {
+        text.push_str(&format!(": {}", names.join(", ")));
+    }
+    let defaults = argument.get_default_values().iter().map(|it| code(&it.to_string_lossy())).collect::<Vec<_>>();
+    if argument.get_action().takes_values() && !defaults.is_empty() {
+        text.push_str(&format!(" (default {})", defaults.join(", ")));
+    }
+    text
+}
+
+#[test]
+fn the_page_of_slash_commands_is_current() {
+    let about = "Typed in Claude Code as `/goal-VERB`, in Codex as `$goal-VERB`. Without `steadfast setup`, a plugin that is\n\
+        loaded by `claude --plugin-dir` has them as `/steadfast:goal-VERB`. In a terminal, `steadfast goal VERB` does the same.\n\n\
+        Those answered by the hook need no model: no tokens, no waiting.";
+    let mut text = page("Slash commands", about);
+    let rows = SLASH_COMMANDS.iter().map(|command| {
+        let by = match command.answered_by {
+            AnsweredBy::Hook => "the hook",
+            AnsweredBy::Model => "the model",
+        };
+        let typed = format!("/goal-{} {}", command.name, command.arguments);
+        [code(typed.trim()), command.description.to_owned(), by.to_owned()]
+    });
+    text.push_str(&format!("\n{}", table(["command", "effect", "answered by"], rows)));
+    check("slash-commands.md", &text);
+}
+
+#[test]
+fn the_page_of_tools_is_current() {
+    let about = "The tools that an agent has on its own goal and memory (`steadfast mcp`). None of them raises a limit, undoes\n\
+        your pause or changes the verification commands. A refusal is a result with `isError: true` and a sentence.";
+    let mut text = page("Tools of the agent", about);
+    for tool in crate::mcp::tools() {
+        let tool = serde_json::to_value(&tool).unwrap();
+        let word = |key: &str| tool[key].as_str().unwrap_or_default().to_owned();
+        text.push_str(&format!("\n## {}\n\n{}\n", word("name"), prose(&word("description"))));
+        let (schema, required) = (&tool["inputSchema"], &tool["inputSchema"]["required"]);
+        let is_required = |name: &str| required.as_array().is_some_and(|it| it.iter().any(|it| it == name));
+        let row = |(name, schema): (&String, &Value)| {
+            let need = if is_required(name) { "yes" } else { "" };
+            let description = schema["description"].as_str().unwrap_or_default();
+            [code(name), super::schemas::kind_of(schema), need.to_owned(), prose(description)]
+        };
+        let fields = schema["properties"].as_object().unwrap();
+        if !fields.is_empty() {
+            let rows: Vec<[String; 4]> = fields.iter().map(row).collect();
+            text.push_str(&format!("\n{}", table(["argument", "type", "needed", "meaning"], rows)));
+        }
+    }
+    check("tools.md", &text);
+}
+
+#[test]
+fn the_page_of_exit_codes_is_current() {
+    let about = "The same for every command. With `--json`, an error is `{\"error\": {\"kind\", \"message\", \"hint\"}}` on stdout\n\
+        with the same exit code; without, one line that says what is wrong and a `hint:` line with what to type, on stderr.";
+    let mut text = page("Exit codes", about);
+    let done = ["0".to_owned(), String::new(), "done".to_owned()];
+    let errors = error::code::ALL.map(|(number, kind, meaning)| [number.to_string(), code(kind), meaning.to_owned()]);
+    text.push_str(&format!("\n{}", table(["code", "kind", "meaning"], [done].into_iter().chain(errors))));
+    text.push_str(
+        "\nA hook always exits with 0, or as its client's contract asks: a failure inside of it is logged, and a live goal\n\
+        pauses (`degraded`) with a message. How the reasons of a run map to codes is in [runs](../howto/runs.md#exit-codes).\n",
+    );
+    check("exit-codes.md", &text);
+}

@@ -1,0 +1,97 @@
+//! What `--json` prints, from the schemas in `docs/schema/`.
+
+use serde_json::Value;
+
+use super::{check, code, page, prose, repository, table};
+
+/// Deeper fields are in the schema itself.
+const DEEPEST: usize = 3;
+
+#[test]
+fn the_page_of_json_is_current() {
+    let about = "What scripts can rely on: the fields of every answer in JSON. Names are never renamed; fields may be added. The tables\n\
+        are made from the JSON schemas in [`schema/`](#schemas), against which `./test` validates real answers.";
+    let mut text = page("JSON", about);
+    let folder = repository().join("docs/schema");
+    let mut files: Vec<_> = fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut links = String::new();
+    for file in &files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let schema: Value = serde_json::from_str(&fs_err::read_to_string(file).unwrap()).unwrap();
+        let title = schema["title"].as_str().unwrap_or_else(|| panic!("{name} needs a title"));
+        let short = name.trim_end_matches(".schema.json");
+        text.push_str(&format!("\n## {short}\n\n**{title}** · [{name}](../schema/{name})\n"));
+        let mut rows = Vec::new();
+        fields(&schema, &schema, "", 0, &mut rows);
+        text.push_str(&format!("\n{}", table(["field", "type", "meaning"], rows)));
+        links.push_str(&format!("- [{name}](../schema/{name})\n"));
+    }
+    text.push_str(&format!("\n## Schemas\n\n{links}"));
+    check("json.md", &text);
+}
+
+/// The fields of an object, of the objects in a list and of its alternatives.
+fn fields(root: &Value, schema: &Value, place: &str, depth: usize, rows: &mut Vec<[String; 3]>) {
+    let schema = followed(root, schema);
+    for list in ["allOf", "anyOf", "oneOf"] {
+        for part in schema[list].as_array().into_iter().flatten() {
+            fields(root, part, place, depth, rows);
+        }
+    }
+    let inside = followed(root, &schema["items"]);
+    if inside.is_object() {
+        fields(root, inside, &format!("{place}[]"), depth, rows);
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+        let target = followed(root, field);
+        let said = field["description"].as_str().or(target["description"].as_str()).unwrap_or_default();
+        let row = [code(&path), kind_in(root, field), prose(said)];
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+        if depth < DEEPEST {
+            fields(root, target, &path, depth + 1, rows);
+        }
+    }
+}
+
+fn followed<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let pointer = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
+    pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
+}
+
+/// The type of a field in words.
+pub(super) fn kind_of(schema: &Value) -> String {
+    kind_in(schema, schema)
+}
+
+fn kind_in(root: &Value, schema: &Value) -> String {
+    let schema = followed(root, schema);
+    let named = |kind: &Value| match kind.as_str().unwrap_or_default() {
+        "array" => list(root, schema),
+        other => other.to_owned(),
+    };
+    if let Some(constant) = schema.get("const") {
+        return code(&constant.to_string());
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().map(|value| code(&value.to_string())).collect::<Vec<_>>().join(", ");
+    }
+    match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().map(named).collect::<Vec<_>>().join(" or "),
+        Value::String(_) => named(&schema["type"]),
+        _ => {
+            let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema[*key].as_array());
+            let mut kinds: Vec<String> = alternatives.into_iter().flatten().map(|it| kind_in(root, it)).collect();
+            kinds.dedup();
+            if kinds.is_empty() { "object".to_owned() } else { kinds.join(" or ") }
+        }
+    }
+}
+
+fn list(root: &Value, schema: &Value) -> String {
+    let inside = if schema["items"].is_object() { kind_in(root, &schema["items"]) } else { "any".to_owned() };
+    format!("list of {inside}")
+}

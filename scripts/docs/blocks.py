@@ -1,0 +1,191 @@
+"""Runs the shell blocks of the documentation.
+
+The blocks of a page run in order in one shell, in a home and a project of their own, with scripted clients:
+
+- ```sh is run and must exit with 0; ```claude is typed into a stand-in for Claude Code, and its answers must have the
+  lines that follow each `> ` line;
+- a ```yaml, ```toml, ```markdown or ```json block whose first line is a comment with a path is written to that file;
+- `<!-- sh: COMMAND -->`, and lines between `<!-- sh` and `-->`, run unseen: preparations and checks;
+- `<!-- with a live session -->` opens a session of that stand-in in the project before the page begins;
+- `<!-- not run: WHY -->` above a block leaves it out; `<!-- until stopped -->` runs it until it has settled, and stops it.
+
+What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page writes.
+"""
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from pages import REPOSITORY, blocks, is_run, pages
+
+STAND_IN = Path(__file__).with_name("stand_in.py")
+# Pages whose blocks change this repository, or that other steps of ./test run.
+ELSEWHERE = {
+    "docs/reliability.md": "`./test` runs `./faults --short`",
+    "docs/benchmarks.md": "benchmarks are not tests",
+}
+FILES = ("yaml", "toml", "markdown", "json")
+NAMED = re.compile(r"^(?:# |<!-- |// )(\.claude/\S+|~/\S+|[\w.-]+\.(?:md|sh|yaml|toml|json))(?: -->)?$")
+LIMIT = 180
+LIVE = "<!-- with a live session -->"
+
+
+def named_file(block):
+    """The file that the first line of a block names, and the rest."""
+    first, _, rest = block.text.partition("\n")
+    matched = NAMED.match(first) if block.language in FILES else None
+    return (matched[1], rest) if matched else None
+
+
+def script_of(todo):
+    """One shell script that says which block it has reached."""
+    parts = ["set -eo pipefail\n"]
+    for number, block in enumerate(todo):
+        parts.append(f"echo {number} >&9\n")
+        file = named_file(block)
+        if file:
+            path = shlex.quote(file[0]).replace("'~/", "~/'") if "'" in shlex.quote(file[0]) else file[0]
+            parts.append(f'mkdir -p "$(dirname {path})"\ncat > {path} <<\'END OF THE FILE\'\n{file[1]}END OF THE FILE\n')
+        elif block.language == "claude":
+            parts.append(f"python3 {shlex.quote(str(STAND_IN))} type <<'END OF TYPING'\n{block.text}END OF TYPING\n")
+        elif block.mark == "until stopped":
+            parts.append(f"until_stopped <<'END OF THE BLOCK'\n{block.text}END OF THE BLOCK\n")
+        else:
+            parts.append(block.text)
+    parts.append(f"echo {len(todo)} >&9\n")
+    return "".join(parts)
+
+
+# Runs each command for two seconds and ends it; one that ended before has failed.
+UNTIL_STOPPED = r"""
+until_stopped() {
+  while IFS= read -r command; do
+    case $command in ''|'#'*) continue ;; esac
+    bash -c "exec $command" < /dev/null > "$SANDBOX/stopped.log" 2>&1 &
+    local pid=$!
+    sleep 2
+    if ! kill -0 "$pid" 2>/dev/null; then cat "$SANDBOX/stopped.log"; echo "ended by itself: $command"; return 1; fi
+    kill -TERM "$pid"; wait "$pid" || true
+  done
+}
+"""
+
+AGENT = r"""#!/bin/sh
+# Stands in for a client in runs: does what $AGENT says, and answers as Claude Code does.
+case $1 in --version) echo '2.1.197 (Claude Code)'; exit ;; esac
+prompt=$(cat)
+said='done'
+if [ -f "$AGENT" ]; then . "$AGENT"; fi
+usage='"usage":{"input_tokens":900,"output_tokens":80}'
+printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","total_cost_usd":0.01,%s}\n' "$said" "$usage"
+"""
+CODEX = "#!/bin/sh\ncase $1 in --version) echo 'codex-cli 0.166.0' ;; *) exit 1 ;; esac\n"
+
+
+def program(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def world(sandbox):
+    """A home, a project in git, and programs."""
+    for name in ("home", "project", "bin", "tmp"):
+        (sandbox / name).mkdir()
+    (sandbox / "bin/steadfast").symlink_to(os.environ["STEADFAST_BIN"])
+    program(sandbox / "bin/claude", AGENT)
+    program(sandbox / "bin/codex", CODEX)
+    program(sandbox / "bin/bd", "#!/bin/sh\necho '[]'\n")
+    keep = {name: os.environ[name] for name in ("LANG", "TERM", "TZ") if name in os.environ}
+    environment = {
+        **keep,
+        "HOME": str(sandbox / "home"),
+        "TMPDIR": str(sandbox / "tmp"),
+        "PATH": f"{sandbox / 'bin'}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "SANDBOX": str(sandbox),
+        "AGENT": str(sandbox / "agent.sh"),
+        "REPOSITORY": str(REPOSITORY),
+        "STEADFAST_NO_WATCH": "1",
+        "IS_SANDBOX": "1",
+        **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
+           for what, value in (("NAME", "Ann"), ("EMAIL", "ann@example.org"))},
+    }
+    prepare = "git init -q -b main . && echo '# A project' > README.md && git add -A && git commit -qm begin"
+    subprocess.run(["sh", "-c", prepare], cwd=sandbox / "project", env=environment, check=True)
+    return environment
+
+
+def run_page(page, todo):
+    """Returns how many blocks passed, and a message if one failed."""
+    with tempfile.TemporaryDirectory(prefix="docs-", ignore_cleanup_errors=True) as directory:
+        sandbox = Path(directory).resolve()
+        environment = world(sandbox)
+        client = None
+        if LIVE in page.read_text() or any(block.language == "claude" for block in todo):
+            subprocess.run(["steadfast", "setup", "claude", "--yes"], env=environment, cwd=sandbox / "project", check=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            client = subprocess.Popen([sys.executable, STAND_IN, "serve"], env=environment, cwd=sandbox / "project",
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            client.stdout.readline()
+        (sandbox / "page.sh").write_text(UNTIL_STOPPED + script_of(todo))
+        reached, log = sandbox / "reached", sandbox / "log"
+        command = f"exec bash {shlex.quote(str(sandbox / 'page.sh'))} 9>{shlex.quote(str(reached))}"
+        with log.open("wb") as output:
+            shell = subprocess.Popen(["bash", "-c", command], cwd=sandbox / "project", env=environment,
+                                     stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+            try:
+                code = shell.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                code = f"none after {LIMIT} s"
+                os.killpg(shell.pid, signal.SIGKILL)
+                shell.wait()
+        subprocess.run([environment["SANDBOX"] + "/bin/steadfast", "goal", "pause", "--all"], env=environment,
+                       cwd=sandbox / "project", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        if client:
+            client.stdin.close()
+            client.wait()
+        steps = reached.read_text().split()
+        passed = int(steps[-1]) if steps else 0
+        if passed == len(todo):
+            return passed, None
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-25:])
+        return passed, f"{todo[passed].place}: exit code {code}\n{todo[passed].text}--\n{tail}"
+
+
+def main(wanted):
+    for needed in ("git", "bash", "jq", "sqlite3"):
+        if not shutil.which(needed):
+            sys.exit(f"{needed} is needed; ./test installs it")
+    passed, failed, left_out = 0, 0, []
+    for page in pages():
+        name = str(page.relative_to(REPOSITORY))
+        if not is_run(page) or wanted and name not in wanted:
+            continue
+        todo = []
+        for block in blocks(page):
+            counts = block.language in ("sh", "claude") or named_file(block)
+            why = ELSEWHERE.get(name) or (block.mark if block.mark != "until stopped" else "")
+            if counts and why:
+                left_out.append(f"{block.place}: {why}")
+            elif counts:
+                todo.append(block)
+        if not any(block.language in ("sh", "claude") for block in todo):
+            continue
+        done, problem = run_page(page, todo)
+        passed += done
+        failed += len(todo) - done
+        print(f"{'ok  ' if problem is None else 'FAIL'} {name}: {done} of {len(todo)} blocks", flush=True)
+        if problem:
+            print(problem, flush=True)
+    for line in left_out:
+        print(f"not run {line}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
