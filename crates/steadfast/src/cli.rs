@@ -139,6 +139,19 @@ pub(crate) enum CliCommand {
         #[arg(long, hide = true, value_name = "DIR")]
         agent: Option<PathBuf>,
     },
+    /// Print what a shell needs to complete this command line
+    #[command(after_help = "Where to put it:
+  bash   steadfast completions bash > ~/.local/share/bash-completion/completions/steadfast
+  zsh    steadfast completions zsh > ~/.zfunc/_steadfast
+         with `fpath+=~/.zfunc; autoload -U compinit; compinit` in ~/.zshrc
+  fish   steadfast completions fish > ~/.config/fish/completions/steadfast.fish
+
+The Debian package has put it there already. Open a new shell afterwards.")]
+    Completions {
+        /// Shell that reads it
+        #[arg(value_parser = ["bash", "zsh", "fish"])]
+        shell: String,
+    },
     /// Supervise one attempt of a run (the engine calls this)
     #[command(name = SUPERVISOR, hide = true)]
     Exec {
@@ -179,6 +192,12 @@ pub(crate) enum CliCommand {
         home: PathBuf,
         /// Path of the store
         store: PathBuf,
+    },
+    /// Write the manual pages (packages call this)
+    #[command(name = "__man", hide = true)]
+    Manual {
+        /// Directory of the pages
+        directory: PathBuf,
     },
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each, and what they share.
 
+pub(crate) mod completions;
 pub(crate) mod db;
 mod definitions;
 pub(crate) mod demo;

@@ -55,11 +55,13 @@ fn main() -> ExitCode {
         CliCommand::Doctor { full } => commands::doctor::run(db, full),
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
+        CliCommand::Completions { shell } => commands::completions::run(&shell),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
         CliCommand::MakeBackup { home, store } => commands::make_backup(home, store),
         CliCommand::Deliver { home, store } => commands::deliver(home, store),
+        CliCommand::Manual { directory } => commands::completions::write_manual(&directory),
     };
     match output {
         Ok(output) => match output::print(&output, is_json) {

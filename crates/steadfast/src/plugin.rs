@@ -1,4 +1,5 @@
-//! The Claude Code plugin, built into the binary so that `setup` needs nothing else.
+//! The Claude Code plugin, built into the binary so that `setup` needs nothing else. `plugin` and `marketplace` beside
+//! `src` are links to the directories of the repository, since a published crate has only files of its own directory.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +8,11 @@ use steadfast_system::bounded;
 
 use crate::programs;
 
-pub(crate) const MARKETPLACE: &str = include_str!("../../../.claude-plugin/marketplace.json");
+pub(crate) const MARKETPLACE: &str = include_str!("../marketplace/marketplace.json");
 
 macro_rules! plugin_files {
     ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../plugin/", $path)))),*]
+        &[$(($path, include_str!(concat!("../plugin/", $path)))),*]
     };
 }
 
