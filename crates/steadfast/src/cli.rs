@@ -57,11 +57,10 @@ pub(crate) const BACKUP_MAKER: &str = "__backup";
     version,
     about = ABOUT,
     max_term_width = 100,
-    arg_required_else_help = true,
     after_help = "Examples:
   steadfast demo                 See what it does; needs no account
-  steadfast setup claude         Install the Claude Code hooks; then type /goal-start there
-  steadfast setup codex          Install the Codex hooks; then type $goal-start there
+  steadfast                      See what is set up here, and what to type next
+  steadfast setup                Install the hooks; then type /goal-start (Claude Code) or $goal-start (Codex)
   steadfast goal status          Show the goal of the session in this directory
   steadfast run \"All tests pass\" --verify \"cargo test\"
   steadfast loop run work        Start a fresh agent for each task until none is left
@@ -76,7 +75,7 @@ pub(crate) struct Cli {
     pub(crate) json: bool,
 
     #[command(subcommand)]
-    pub(crate) command: CliCommand,
+    pub(crate) command: Option<CliCommand>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -126,6 +125,9 @@ pub(crate) enum CliCommand {
         /// Read the whole store, whatever its size
         #[arg(long)]
         full: bool,
+        /// Repair what can be repaired safely, and say what cannot
+        #[arg(long)]
+        fix: bool,
     },
     /// Manage the store: path, backups, check, recovery, compaction, import
     #[command(subcommand)]

@@ -25,6 +25,7 @@ pub(crate) mod trust;
 pub(crate) mod ui;
 pub(crate) mod usage;
 pub(crate) mod watch;
+pub(crate) mod welcome;
 
 use std::path::{Path, PathBuf};
 
