@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 use clap_complete::{Shell, generate};
 use serde_json::json;
 
@@ -18,9 +18,16 @@ pub(crate) fn run(name: &str) -> CommandResult {
         _ => Shell::Bash,
     };
     let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "steadfast", &mut script);
+    generate(shell, &mut visible_commands(), "steadfast", &mut script);
     let script = String::from_utf8_lossy(&script).trim_end().to_owned();
     Ok(CommandOutput { json: json!({"shell": name, "script": script}), text: script, code: 0 })
+}
+
+/// The command line without the commands that only programs call: `clap_complete` would offer them.
+fn visible_commands() -> Command {
+    let all = Cli::command();
+    let visible = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    Command::new("steadfast").version(env!("CARGO_PKG_VERSION")).args(all.get_arguments().cloned()).subcommands(visible)
 }
 
 /// `__man`: writes a manual page for each command into `directory` (packages call this).
