@@ -88,6 +88,11 @@ pub const SCHEMA_VERSION: i64 = 6;
 // Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
 
+/// The version of SQLite in this binary.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 /// SQLite keeps the file of the log. After a large write, the next one that starts it anew cuts it to this size.
 const LOG_LIMIT: u64 = 8 << 20;
 

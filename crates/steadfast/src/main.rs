@@ -2,6 +2,7 @@
 //! 2 by accident, since that code means "block" to the hosts.
 
 mod backups;
+mod build_facts;
 mod cli;
 mod commands;
 mod error;
@@ -25,6 +26,7 @@ use clap::Parser as _;
 
 use crate::cli::{Cli, CliCommand};
 use crate::error::CliError;
+use crate::output::{CommandOutput, CommandResult};
 
 fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
@@ -36,10 +38,11 @@ fn main() -> ExitCode {
     };
     steadfast_engine::interrupt::survive_size_limit();
     steadfast_system::clock::begin();
-    silence_panics(OnPanic::of(&cli.command));
+    silence_panics(cli.command.as_ref().map_or(OnPanic::Exit, OnPanic::of));
     let (db, json) = (cli.db.as_deref(), cli.json);
     let is_json = is_json || json;
-    let output = match cli.command {
+    let Some(command) = cli.command else { return finish(Ok(commands::welcome::run(db)), is_json) };
+    let output = match command {
         CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments, is_json),
         CliCommand::Session(verb) => commands::session::run(db, &verb),
         CliCommand::Run(arguments) => commands::run::run(db, arguments, json),
@@ -55,15 +58,21 @@ fn main() -> ExitCode {
         CliCommand::Mcp => caught(|| commands::mcp(db)),
         CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
-        CliCommand::Doctor { full } => commands::doctor::run(db, full),
+        CliCommand::Doctor { full, fix } => commands::doctor::run(db, full, fix),
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
+        CliCommand::Completions { shell } => commands::completions::run(&shell),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
         CliCommand::MakeBackup { home, store } => commands::make_backup(home, store),
         CliCommand::Deliver { home, store } => commands::deliver(home, store),
+        CliCommand::Manual { directory } => commands::completions::write_manual(&directory),
     };
+    finish(output, is_json)
+}
+
+fn finish(output: CommandResult, is_json: bool) -> ExitCode {
     match output {
         Ok(output) => match output::print(&output, is_json) {
             Ok(()) => ExitCode::from(output.code),
@@ -83,9 +92,14 @@ fn failed(error: &CliError, is_json: bool) -> ExitCode {
 fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+        ErrorKind::DisplayHelp => {
             output::line(&error.render().ansi().to_string());
             ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayVersion => {
+            let is_long = std::env::args_os().any(|argument| argument == "--version");
+            let text = if is_long { build_facts::long() } else { build_facts::SHORT.to_owned() };
+            finish(Ok(CommandOutput { text, json: build_facts::json(), code: 0 }), is_json)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::note(&error.render().ansi().to_string());
