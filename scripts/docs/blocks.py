@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pages import REPOSITORY, blocks, is_run, pages
@@ -152,7 +153,7 @@ def run_page(page, todo):
         passed = int(steps[-1]) if steps else 0
         if passed == len(todo):
             return passed, None
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-25:])
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
         return passed, f"{todo[passed].place}: exit code {code}\n{todo[passed].text}--\n{tail}"
 
 
@@ -160,7 +161,7 @@ def main(wanted):
     for needed in ("git", "bash", "jq", "sqlite3"):
         if not shutil.which(needed):
             sys.exit(f"{needed} is needed; ./test installs it")
-    passed, failed, left_out = 0, 0, []
+    work, left_out = [], []
     for page in pages():
         name = str(page.relative_to(REPOSITORY))
         if not is_run(page) or wanted and name not in wanted:
@@ -173,14 +174,18 @@ def main(wanted):
                 left_out.append(f"{block.place}: {why}")
             elif counts:
                 todo.append(block)
-        if not any(block.language in ("sh", "claude") for block in todo):
-            continue
-        done, problem = run_page(page, todo)
-        passed += done
-        failed += len(todo) - done
-        print(f"{'ok  ' if problem is None else 'FAIL'} {name}: {done} of {len(todo)} blocks", flush=True)
-        if problem:
-            print(problem, flush=True)
+        if any(block.language in ("sh", "claude") for block in todo):
+            work.append((page, todo))
+    passed, failed = 0, 0
+    # Most of their time is waiting.
+    with ThreadPoolExecutor(3) as pool:
+        for (page, todo), (done, problem) in zip(work, pool.map(run_page, *zip(*work))):
+            passed += done
+            failed += len(todo) - done
+            name = page.relative_to(REPOSITORY)
+            print(f"{'ok  ' if problem is None else 'FAIL'} {name}: {done} of {len(todo)} blocks", flush=True)
+            if problem:
+                print(problem, flush=True)
     for line in left_out:
         print(f"not run {line}")
     print(f"{passed} passed, {failed} failed")
