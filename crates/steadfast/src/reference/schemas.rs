@@ -1,5 +1,7 @@
 //! What `--json` prints, from the schemas in `docs/schema/`.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::{check, code, page, prose, repository, table};
@@ -9,9 +11,7 @@ const DEEPEST: usize = 3;
 
 #[test]
 fn the_page_of_json_is_current() {
-    let about = "What scripts can rely on: the fields of every answer in JSON. Names are never renamed; fields may be added. The tables\n\
-        are made from the JSON schemas in [`schema/`](#schemas), against which `./test` validates real answers.";
-    let mut text = page("JSON", about);
+    let mut text = page("JSON", include_str!("intro/json.md"));
     let folder = repository().join("docs/schema");
     let mut files: Vec<_> = fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -21,13 +21,13 @@ fn the_page_of_json_is_current() {
         let schema: Value = serde_json::from_str(&fs_err::read_to_string(file).unwrap()).unwrap();
         let title = schema["title"].as_str().unwrap_or_else(|| panic!("{name} needs a title"));
         let short = name.trim_end_matches(".schema.json");
-        text.push_str(&format!("\n## {short}\n\n**{title}** · [{name}](../schema/{name})\n"));
+        write!(text, "\n## {short}\n\n**{title}** · [{name}](../schema/{name})\n").unwrap();
         let mut rows = Vec::new();
         fields(&schema, &schema, "", 0, &mut rows);
-        text.push_str(&format!("\n{}", table(["field", "type", "meaning"], rows)));
-        links.push_str(&format!("- [{name}](../schema/{name})\n"));
+        write!(text, "\n{}", table(["field", "type", "meaning"], rows)).unwrap();
+        write!(links, "- [{name}](../schema/{name})\n").unwrap();
     }
-    text.push_str(&format!("\n## Schemas\n\n{links}"));
+    write!(text, "\n## Schemas\n\n{links}").unwrap();
     check("json.md", &text);
 }
 
