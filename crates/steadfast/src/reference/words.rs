@@ -32,7 +32,7 @@ fn the_page_of_events_is_current() {
     .unwrap();
     write!(
         text,
-        "\n## Why a run ended\n\n`reason` in JSON and in the state files; a stage can also end by the name of its rule.\n\n{}",
+        "\n## Why a run ended\n\n`reason` in JSON and in the state files; a stage can also end by its rule.\n\n{}",
         words::<RunReason>("reason")
     )
     .unwrap();
