@@ -11,6 +11,7 @@ The blocks of a page run in order in one shell, in a home and a project of their
 
 What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page writes.
 """
+import contextlib
 import os
 import re
 import shlex
@@ -142,8 +143,10 @@ def run_page(page, todo):
                 code = shell.wait(LIMIT)
             except subprocess.TimeoutExpired:
                 code = f"none after {LIMIT} s"
-                os.killpg(shell.pid, signal.SIGKILL)
-                shell.wait()
+        # Also what the page left in the background.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
         subprocess.run([environment["SANDBOX"] + "/bin/steadfast", "goal", "pause", "--all"], env=environment,
                        cwd=sandbox / "project", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         if client:
