@@ -4,7 +4,7 @@ The blocks of a page run in order in one shell, in a home and a project of their
 
 - ```sh is run and must exit with 0; ```claude is typed into a stand-in for Claude Code, and its answers must have the
   lines that follow each `> ` line;
-- a ```yaml, ```toml, ```markdown or ```json block whose first line is a comment with a path is written to that file;
+- a ```yaml, ```toml, ```markdown or ```json block whose first line is a comment with a path becomes that file;
 - `<!-- sh: COMMAND -->`, and lines between `<!-- sh` and `-->`, run unseen: preparations and checks;
 - `<!-- with a live session -->` opens a session of that stand-in in the project before the page begins;
 - `<!-- not run: WHY -->` above a block leaves it out; `<!-- until stopped -->` runs it until it has settled, and stops it.
@@ -26,13 +26,13 @@ from pathlib import Path
 from pages import REPOSITORY, blocks, is_run, pages
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
-# Pages whose blocks change this repository, or that other steps of ./test run.
+# Pages whose commands are for a clone of this repository.
 ELSEWHERE = {
     "docs/reliability.md": "`./test` runs `./faults --short`",
     "docs/benchmarks.md": "benchmarks are not tests",
 }
 FILES = ("yaml", "toml", "markdown", "json")
-NAMED = re.compile(r"^(?:# |<!-- |// )(\.claude/\S+|~/\S+|[\w.-]+\.(?:md|sh|yaml|toml|json))(?: -->)?$")
+NAMED = re.compile(r"^(?:# |<!-- |// )(\.claude/[\w./-]+|~/[\w./-]+|[\w.-]+\.(?:md|sh|yaml|toml|json))(?: -->)?$")
 LIMIT = 180
 LIVE = "<!-- with a live session -->"
 
@@ -51,8 +51,8 @@ def script_of(todo):
         parts.append(f"echo {number} >&9\n")
         file = named_file(block)
         if file:
-            path = shlex.quote(file[0]).replace("'~/", "~/'") if "'" in shlex.quote(file[0]) else file[0]
-            parts.append(f'mkdir -p "$(dirname {path})"\ncat > {path} <<\'END OF THE FILE\'\n{file[1]}END OF THE FILE\n')
+            path, text = file
+            parts.append(f"mkdir -p $(dirname {path})\ncat > {path} <<'END OF THE FILE'\n{text}END OF THE FILE\n")
         elif block.language == "claude":
             parts.append(f"python3 {shlex.quote(str(STAND_IN))} type <<'END OF TYPING'\n{block.text}END OF TYPING\n")
         elif block.mark == "until stopped":
