@@ -77,7 +77,7 @@ class Report:
 
     def value(self, binary):
         git = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
-        version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.strip()
+        version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.partition("\n")[0]
         machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
         return {"mode": self.mode, "seed": self.seed, "commit": git.stdout.strip(), "version": version,
                 "machine": machine, "date": time.strftime("%Y-%m-%d", time.gmtime()), "rows": self.rows,

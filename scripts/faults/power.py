@@ -15,6 +15,8 @@ EVERYTHING = "*"
 CALLS = ("write,pwrite64,ftruncate,fallocate,fsync,fdatasync,syncfs,copy_file_range,openat,rename,renameat,renameat2,link,linkat,unlink,unlinkat,"
          "mkdir,mkdirat,rmdir")
 LINE = re.compile(r"(?:\d+ +)?([a-z0-9_]+)\((.*)\) += (-?\d+)(<([^>]*)>)?")
+UNFINISHED = " <unfinished ...>"
+RESUMED = re.compile(r"\d+ +<\.\.\. \w+ resumed>(.*)")
 BLOCK = 512
 
 
@@ -53,11 +55,27 @@ def content_before(path, root, saved):
         return b""
 
 
+def whole_lines(text):
+    """The lines of the trace, each where its call ended. While a call of one process is under way, strace prints those of
+    others, and the rest of it later."""
+    begun = {}
+    for line in text.splitlines():
+        process = line.split(" ", 1)[0]
+        resumed = RESUMED.match(line)
+        if line.endswith(UNFINISHED):
+            begun[process] = line.removesuffix(UNFINISHED)
+            yield ""
+        elif resumed and process in begun:
+            yield begun.pop(process) + resumed.group(1)
+        else:
+            yield line
+
+
 def parse(text, root, saved):
     """The changes below the root, in their order; nothing for every other line, so that positions stay."""
     # Where the next `write` of each file goes, because not every write before it reaches an image.
     changes, directories, ends = [], {}, {}
-    for line in text.splitlines():
+    for line in whole_lines(text):
         found = LINE.match(line)
         change = None
         # Where a process is: named by every call that begins there.
@@ -96,11 +114,16 @@ def parse(text, root, saved):
                 change = ("create", path, "O_TRUNC" in arguments)
             elif call.startswith("rename") or call.startswith("link"):
                 source, target = paths(arguments, working_directory)
+                # The end of the file goes with its name.
                 ends.pop(target, None)
+                if source in ends:
+                    ends[target] = ends[source]
                 change = ("rename" if call.startswith("rename") else "link", source, target)
             elif call.startswith("unlink") or call == "rmdir":
-                change = ("rmdir" if call == "rmdir" or "AT_REMOVEDIR" in arguments else "unlink",
-                          paths(arguments, working_directory)[0])
+                path = paths(arguments, working_directory)[0]
+                # A file of this name that is made later begins empty.
+                ends[path] = 0
+                change = ("rmdir" if call == "rmdir" or "AT_REMOVEDIR" in arguments else "unlink", path)
             elif call.startswith("mkdir"):
                 change = ("mkdir", paths(arguments, working_directory)[0])
         is_inside = change and (change[1].startswith(f"{root}/") or change[0] == "sync")
@@ -152,7 +175,7 @@ def build(image, changes, cut, chance):
     for at, change in enumerate(done):
         if change[0] == "sync":
             synced[change[1]] = at
-        elif change[0] == "rename" and change[1] in synced:
+        elif change[0] in ("rename", "link") and change[1] in synced:
             synced[change[2]] = synced[change[1]]
     # A file is followed under its later names, so that a sync before a rename counts.
     final = final_names(done)
@@ -178,7 +201,7 @@ def final_names(done):
         if change[0] in ("write", "truncate"):
             names = {change[1]}
             for later in done[at:]:
-                if later[0] == "rename" and later[1] in names:
+                if later[0] in ("rename", "link") and later[1] in names:
                     names.add(later[2])
             found[at] = names
     return found

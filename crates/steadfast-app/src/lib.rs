@@ -12,6 +12,7 @@ pub mod prompting;
 pub mod session;
 #[cfg(test)]
 mod testing;
+pub mod tool_args;
 pub mod upkeep;
 pub mod usage;
 pub mod wake;

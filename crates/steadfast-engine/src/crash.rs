@@ -1,10 +1,11 @@
 //! Points at which a test can kill the process as if by `kill -9`, or hold it and kill another one:
 //! `STEADFAST_CRASH_AT=point[:nth[:hold]]`. All points are listed here, so that a test over all of them includes new
-//! ones. In release builds they do nothing.
+//! ones. Servers have places of their own, at which a test can make them panic. In release builds all of them do nothing.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
@@ -90,6 +91,16 @@ pub(crate) fn point(point: Point) {
     let count = reached.get_or_insert_default().entry(point).or_insert(0);
     *count += 1;
     point_of(point, *count);
+}
+
+/// Panics if the environment names this place of a server, once in a process.
+#[expect(clippy::panic, reason = "tests ask what a server does after a bug")]
+pub fn panic_once(place: &str) {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    let is_asked = cfg!(debug_assertions) && env_vars::text(env_vars::CRASH_AT).as_deref() == Some(place);
+    if is_asked && !IS_DONE.swap(true, Ordering::Relaxed) {
+        panic!("a test asked for this");
+    }
 }
 
 /// Which attempt of its run the one in this directory is, for tests that kill the supervisor of a certain one.

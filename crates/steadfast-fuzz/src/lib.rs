@@ -8,11 +8,13 @@ mod definitions;
 mod hooks;
 pub mod mutate;
 mod records;
+mod requests;
 mod scratch;
 mod sessions;
 mod settings;
 mod snapshots;
 mod state_files;
+mod tools;
 mod whole_hook;
 mod words;
 
@@ -26,6 +28,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "claude_hook", run: hooks::claude },
     Target { name: "codex_hook", run: hooks::codex },
     Target { name: "tool_call", run: hooks::tool_call },
+    Target { name: "tool_arguments", run: tools::arguments },
+    Target { name: "http_request", run: requests::run },
     Target { name: "statusline", run: hooks::statusline },
     Target { name: "whole_hook", run: whole_hook::run },
     Target { name: "claude_transcript", run: sessions::claude_transcript },

@@ -106,6 +106,8 @@ short_runs! {
     claude_hook
     codex_hook
     tool_call
+    tool_arguments
+    http_request
     statusline
     whole_hook
     claude_transcript

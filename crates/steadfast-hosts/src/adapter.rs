@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::command::SlashCommand;
 use super::context::{Since, Statement};
-use super::doctor::DoctorCheck;
+use super::doctor::{DoctorCheck, HookState};
 use super::headless::{HeadlessCommand, HeadlessRequest, ResumeRequest};
 use super::install::{InstallError, InstallPlan, InstallRequest};
 use super::project_files::ProjectFile;
@@ -124,6 +124,8 @@ pub struct HostAdapter {
     pub plugin_data_dirs: fn() -> Vec<PathBuf>,
     /// Directories that the client makes for our plugin; uninstall removes them if they are empty.
     pub directories_made_for_us: fn(config_dir: &Path) -> Vec<PathBuf>,
+    /// Whether the client runs our hooks, as its files say.
+    pub hook_state: fn() -> HookState,
     /// Checks for `steadfast doctor`, apart from the program's version.
     pub checks: fn(program: Option<&Path>) -> Vec<DoctorCheck>,
 }

@@ -66,6 +66,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     install_note: |_, _| None,
     plugin_data_dirs: || files::below_config_dirs("plugins/data"),
     directories_made_for_us: install::plugin_dirs,
+    hook_state: doctor::hook_state,
     checks: |_| doctor::checks(block_cap()),
 };
 

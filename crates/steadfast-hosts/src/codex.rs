@@ -63,5 +63,6 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     install_note: install::trust_note,
     plugin_data_dirs: Vec::new,
     directories_made_for_us: |_| Vec::new(),
+    hook_state: doctor::hook_state,
     checks: doctor::checks,
 };

@@ -10,6 +10,16 @@ pub enum CheckStatus {
     Fail,
 }
 
+/// Whether a client runs our hooks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookState {
+    /// Nothing of ours is installed there.
+    Absent,
+    Ready,
+    /// Installed, but the client does not run them; the check says why and what to do.
+    Silent(DoctorCheck),
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorCheck {
     pub id: &'static str,

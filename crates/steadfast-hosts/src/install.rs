@@ -17,6 +17,7 @@ mod undo;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use manifest::is_set_up;
 pub use service::{ServiceRequest, ServiceSystem, plan_service, plan_service_removal};
 pub use strays::{SetupLock, remove_strays};
 pub use undo::plan_uninstall;
@@ -25,7 +26,17 @@ use super::command::SlashCommand;
 use steadfast_system::disk::DiskFault;
 
 /// Asks the user a yes-or-no question.
-pub type Ask<'a> = &'a dyn Fn(&str) -> io::Result<bool>;
+pub type Ask<'a> = &'a dyn Fn(&Question<'_>) -> io::Result<bool>;
+
+/// A question that a new user can answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    pub text: &'a str,
+    /// What a yes changes, and what it is good for.
+    pub change: &'a str,
+    /// What an empty answer means.
+    pub default: bool,
+}
 
 /// What `setup` is asked for. Each adapter uses the parts that its host needs.
 #[derive(Clone, Copy)]
@@ -34,8 +45,7 @@ pub struct InstallRequest<'a> {
     pub home: &'a Path,
     /// One of the host's configuration directories.
     pub config_dir: &'a Path,
-    /// This executable, and a path to it that survives upgrades.
-    pub program: &'a Path,
+    /// A path to this executable that survives upgrades.
     pub lasting_program: &'a Path,
     /// Text of the repository's `.claude-plugin/marketplace.json`; its plugin source must be `./plugin`.
     pub marketplace: &'a str,

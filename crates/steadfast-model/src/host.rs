@@ -97,8 +97,34 @@ pub struct VersionCheck {
     pub id: &'static str,
     /// What stands before the version.
     pub prefix: &'static str,
-    /// Major and minor number; hooks of older versions do not run everywhere.
-    pub oldest: (u32, u32),
+    /// Hooks of older versions do not run everywhere.
+    pub oldest: Version,
+    /// What the user types to get a newer one.
+    pub update: &'static str,
+}
+
+/// Major, minor and patch number.
+pub type Version = (u32, u32, u32);
+
+impl VersionCheck {
+    /// The numbers of a version such as `2.1.197` or `0.142.0-alpha.3`; what follows them does not matter.
+    pub fn numbers(text: &str) -> Option<Version> {
+        let word = text.split_whitespace().next()?;
+        let mut parts = word.split(['.', '-', '+']).map(|part| part.parse().ok());
+        let (major, minor) = (parts.next()??, parts.next()??);
+        Some((major, minor, parts.next().flatten().unwrap_or(0)))
+    }
+
+    /// Whether our hooks do not run everywhere in this version; one that cannot be read is believed to be new.
+    pub fn is_too_old(&self, version: &str) -> bool {
+        Self::numbers(version).is_some_and(|version| version < self.oldest)
+    }
+
+    /// What is wrong with a version that is too old, for people.
+    pub fn complaint(&self, product: &str, version: &str) -> String {
+        let (major, minor, patch) = self.oldest;
+        format!("{product} {version} is too old, {major}.{minor}.{patch} is the oldest that goals work in")
+    }
 }
 
 /// How much text a host accepts at the start of a session.
@@ -126,7 +152,13 @@ const CLAUDE: Capabilities = Capabilities {
     all_permissions_flag: "--dangerously-skip-permissions",
     // The adapter adds settings that switch the sandbox on.
     sandbox_flags: &["--permission-mode", "acceptEdits"],
-    version_check: None,
+    // The first one that has the hook events `UserPromptExpansion` and `PostToolBatch`.
+    version_check: Some(VersionCheck {
+        id: "claude_version",
+        prefix: "",
+        oldest: (2, 1, 118),
+        update: "claude update",
+    }),
     resume_command: "claude --resume",
     command_prefix: "/goal-",
     tool_prefix: "",
@@ -167,7 +199,12 @@ const CODEX: Capabilities = Capabilities {
     all_permissions_flag: "--dangerously-bypass-approvals-and-sandbox",
     sandbox_flags: &["--sandbox", "workspace-write"],
     // Older ones do not run hooks in `codex exec`, trusted or not.
-    version_check: Some(VersionCheck { id: "codex_version", prefix: "codex-cli ", oldest: (0, 141) }),
+    version_check: Some(VersionCheck {
+        id: "codex_version",
+        prefix: "codex-cli ",
+        oldest: (0, 141, 0),
+        update: "npm install -g @openai/codex",
+    }),
     resume_command: "codex resume",
     command_prefix: "$goal-",
     tool_prefix: "mcp__steadfast__",
@@ -315,6 +352,25 @@ mod tests {
         );
         assert_eq!(Screen::Terminal.spell(&codex.spell(sentence)), Screen::Terminal.spell(sentence));
         assert_eq!(claude.spell(&codex.spell(sentence)), sentence);
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        let check = VersionCheck { id: "", prefix: "", oldest: (2, 1, 118), update: "" };
+        for (version, is_old) in [
+            ("2.1.197 (Claude Code)", false),
+            ("2.1.118", false),
+            ("2.1.99", true),
+            ("2.0.200", true),
+            ("2.1-alpha.3", true),
+            ("3.0", false),
+            ("unknown", false),
+            ("", false),
+        ] {
+            assert_eq!(check.is_too_old(version), is_old, "{version}");
+        }
+        assert_eq!(VersionCheck::numbers("0.142.0-alpha.3"), Some((0, 142, 0)));
+        assert_eq!(VersionCheck::numbers("WARNING: proceeding"), None);
     }
 
     #[test]

@@ -3,6 +3,10 @@
 //!
 //! Reading order: [`goal`], [`run`], [`hook`], [`reading`], [`memory`].
 
+// Here, because this crate is compiled first: an error of a crate above would hide the reason.
+#[cfg(windows)]
+compile_error!("steadfast needs Linux or macOS; on Windows, build and run it in WSL");
+
 pub mod clock;
 pub mod directive;
 pub mod goal;

@@ -90,6 +90,17 @@ impl StoreError {
     }
 }
 
+/// What SQLite says about a statement that does not fit the schema. Ours fit the schema of every version.
+fn schema_problem(error: &rusqlite::Error) -> Option<&str> {
+    let message = match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        _ => return None,
+    };
+    let is_it = ["no such column", "no such table", "has no column named"].iter().any(|words| message.contains(words));
+    is_it.then_some(message)
+}
+
 /// Whether an error means that the file is damaged: SQLite says so, or a value is not what its column can hold.
 fn is_damage(error: &rusqlite::Error) -> bool {
     const OF_FILE: [i32; 3] = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS, ffi::SQLITE_IOERR_DATA];
@@ -123,6 +134,9 @@ pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     }
     if error.sqlite_extended_error_code() == Some(ffi::SQLITE_CORRUPT_VTAB) {
         return StoreError::SearchIndex(path);
+    }
+    if let Some(message) = schema_problem(&error) {
+        return StoreError::Corrupt { path, message: message.to_owned() };
     }
     if is_damage(&error) {
         return StoreError::Corrupt { path, message: error.to_string() };

@@ -24,6 +24,7 @@ mod quota;
 mod reconnect;
 mod recover;
 mod runs;
+mod schema;
 mod secrets;
 mod sessions;
 pub mod spend;
@@ -86,6 +87,11 @@ pub const SCHEMA_VERSION: i64 = 6;
 
 // Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
+
+/// The version of SQLite in this binary.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
 
 /// SQLite keeps the file of the log. After a large write, the next one that starts it anew cuts it to this size.
 const LOG_LIMIT: u64 = 8 << 20;
@@ -255,9 +261,18 @@ impl Store {
             } else {
                 None
             };
-            migrate::run(self.begin()?)?;
+            migrate::run(self.begin()?).map_err(|error| self.explain_migration(error))?;
         }
         self.read_clock()
+    }
+
+    /// A migration fails on a file whose version or schema is damaged.
+    fn explain_migration(&self, error: StoreError) -> StoreError {
+        let fault = match error {
+            StoreError::Query(_) => schema::schema_faults(&self.db).unwrap_or_default().into_iter().next(),
+            _ => None,
+        };
+        fault.map_or(error, |message| StoreError::Corrupt { path: self.path.clone(), message })
     }
 
     pub fn path(&self) -> &Path {

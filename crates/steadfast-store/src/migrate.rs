@@ -16,7 +16,7 @@ const MIGRATIONS: [&str; 6] = [
 
 /// Changes of version 6 since it began. `user_version` counts those a file has. Older binaries of version 6 still work
 /// with the result, so the version of the schema stays.
-const ADDITIONS: [&str; 8] = [
+pub(super) const ADDITIONS: [&str; 8] = [
     include_str!("../migrations/0006_1_memory.sql"),
     include_str!("../migrations/0006_2_runs.sql"),
     include_str!("../migrations/0006_3_outbox.sql"),
@@ -32,7 +32,7 @@ pub(super) fn is_complete(db: &Connection) -> Result<bool, StoreError> {
     Ok(additions(db)? >= ADDITIONS.len())
 }
 
-fn additions(db: &Connection) -> Result<usize, StoreError> {
+pub(super) fn additions(db: &Connection) -> Result<usize, StoreError> {
     let count: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
@@ -82,6 +82,15 @@ pub(super) fn run(tx: Transaction<'_>) -> Result<(), StoreError> {
         tx.pragma_update(None, "user_version", i64::try_from(ADDITIONS.len()).unwrap_or(i64::MAX))?;
     }
     tx.commit()?;
+    Ok(())
+}
+
+/// Makes the schema of version 6 with its first additions.
+pub(super) fn make(db: &Connection, additions: usize) -> Result<(), StoreError> {
+    for part in MIGRATIONS.iter().chain(ADDITIONS.iter().take(additions)) {
+        db.execute_batch(part)?;
+    }
+    db.pragma_update(None, "user_version", i64::try_from(additions).unwrap_or(i64::MAX))?;
     Ok(())
 }
 

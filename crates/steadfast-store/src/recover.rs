@@ -15,6 +15,7 @@ use steadfast_model::clock::Millis;
 
 use super::backup::{self, BackupLock, sync_directory};
 use super::checks::integrity_faults;
+use super::schema::{self, SCHEMA_FAULT};
 use super::{
     SCHEMA_VERSION, Store, StoreError, backups, beside, connect, connect_read_only, log_damage, migrate, with_path,
 };
@@ -97,7 +98,8 @@ pub fn damage(path: &Path) -> Result<Option<Damage>, StoreError> {
         return Ok(Some(Damage::File));
     }
     let faults = faults(path)?;
-    let is_of_index = faults.iter().all(|fault| fault.contains(SEARCH_INDEX));
+    let is_of_index = |fault: &String| fault.contains(SEARCH_INDEX) && !fault.starts_with(SCHEMA_FAULT);
+    let is_of_index = faults.iter().all(is_of_index);
     Ok((!faults.is_empty()).then_some(if is_of_index { Damage::SearchIndex } else { Damage::File }))
 }
 
@@ -261,11 +263,13 @@ fn check_backup(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Opens the copy of the damaged file, with its log.
+/// Opens the copy of the damaged file, with its log and a schema that can be read.
 fn open_damaged(path: &Path) -> Result<Connection, StoreError> {
     if !path.exists() {
         return Err(StoreError::Missing(path.to_owned()));
     }
+    // What cannot be repaired is reported below, or as rows that are missing.
+    let _ = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|db| schema::repair(&db));
     let db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let is_ours = || {
         db.pragma_update(None, "cell_size_check", true)?;

@@ -29,6 +29,9 @@ impl PathError {
     }
 }
 
+/// The rule by which a plugin that was not set up keeps its store in the directory that the client gives it.
+pub const PLUGIN_DATA: &str = "$CLAUDE_PLUGIN_DATA";
+
 /// The directories and settings of this invocation.
 #[derive(Debug, Clone)]
 pub struct Paths {
@@ -64,7 +67,7 @@ impl Paths {
         } else if let Some(path) = &config.db {
             (path.clone(), "config.toml")
         } else if let Some(path) = env_vars::path(env_vars::CLAUDE_PLUGIN_DATA) {
-            (path.join("goals.db"), "$CLAUDE_PLUGIN_DATA")
+            (path.join("goals.db"), PLUGIN_DATA)
         } else {
             (home.join("goals.db"), "home")
         };

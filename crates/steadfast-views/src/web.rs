@@ -15,6 +15,8 @@ mod router;
 mod secret;
 mod server;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod timed;
 
 use std::net::{Ipv4Addr, TcpListener};

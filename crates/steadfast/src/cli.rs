@@ -57,11 +57,10 @@ pub(crate) const BACKUP_MAKER: &str = "__backup";
     version,
     about = ABOUT,
     max_term_width = 100,
-    arg_required_else_help = true,
     after_help = "Examples:
   steadfast demo                 See what it does; needs no account
-  steadfast setup claude         Install the Claude Code hooks; then type /goal-start there
-  steadfast setup codex          Install the Codex hooks; then type $goal-start there
+  steadfast                      See what is set up here, and what to type next
+  steadfast setup                Install the hooks; then type /goal-start (Claude Code) or $goal-start (Codex)
   steadfast goal status          Show the goal of the session in this directory
   steadfast run \"All tests pass\" --verify \"cargo test\"
   steadfast loop run work        Start a fresh agent for each task until none is left
@@ -76,7 +75,7 @@ pub(crate) struct Cli {
     pub(crate) json: bool,
 
     #[command(subcommand)]
-    pub(crate) command: CliCommand,
+    pub(crate) command: Option<CliCommand>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -126,6 +125,9 @@ pub(crate) enum CliCommand {
         /// Read the whole store, whatever its size
         #[arg(long)]
         full: bool,
+        /// Repair what can be repaired safely, and say what cannot
+        #[arg(long)]
+        fix: bool,
     },
     /// Manage the store: path, backups, check, recovery, compaction, import
     #[command(subcommand)]
@@ -138,6 +140,19 @@ pub(crate) enum CliCommand {
         /// Run the scripted agent in this demo folder (the demo calls this)
         #[arg(long, hide = true, value_name = "DIR")]
         agent: Option<PathBuf>,
+    },
+    /// Print what a shell needs to complete this command line
+    #[command(after_help = "Where to put it:
+  bash   steadfast completions bash > ~/.local/share/bash-completion/completions/steadfast
+  zsh    steadfast completions zsh > ~/.zfunc/_steadfast
+         with `fpath+=~/.zfunc; autoload -U compinit; compinit` in ~/.zshrc
+  fish   steadfast completions fish > ~/.config/fish/completions/steadfast.fish
+
+The Debian package has put it there already. Open a new shell afterwards.")]
+    Completions {
+        /// Shell that reads it
+        #[arg(value_parser = ["bash", "zsh", "fish"])]
+        shell: String,
     },
     /// Supervise one attempt of a run (the engine calls this)
     #[command(name = SUPERVISOR, hide = true)]
@@ -179,6 +194,12 @@ pub(crate) enum CliCommand {
         home: PathBuf,
         /// Path of the store
         store: PathBuf,
+    },
+    /// Write the manual pages (packages call this)
+    #[command(name = "__man", hide = true)]
+    Manual {
+        /// Directory of the pages
+        directory: PathBuf,
     },
 }
 

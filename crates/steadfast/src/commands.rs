@@ -1,5 +1,6 @@
 //! The commands, one file each, and what they share.
 
+pub(crate) mod completions;
 pub(crate) mod db;
 mod definitions;
 pub(crate) mod demo;
@@ -24,6 +25,7 @@ pub(crate) mod trust;
 pub(crate) mod ui;
 pub(crate) mod usage;
 pub(crate) mod watch;
+pub(crate) mod welcome;
 
 use std::path::{Path, PathBuf};
 

@@ -2,6 +2,7 @@
 //! 2 by accident, since that code means "block" to the hosts.
 
 mod backups;
+mod build_facts;
 mod cli;
 mod commands;
 mod error;
@@ -18,12 +19,14 @@ mod verification;
 mod waiting;
 mod watch;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::cli::{Cli, CliCommand};
 use crate::error::CliError;
+use crate::output::{CommandOutput, CommandResult};
 
 fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
@@ -35,10 +38,11 @@ fn main() -> ExitCode {
     };
     steadfast_engine::interrupt::survive_size_limit();
     steadfast_system::clock::begin();
-    silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline(_)));
+    silence_panics(cli.command.as_ref().map_or(OnPanic::Exit, OnPanic::of));
     let (db, json) = (cli.db.as_deref(), cli.json);
     let is_json = is_json || json;
-    let output = match cli.command {
+    let Some(command) = cli.command else { return finish(Ok(commands::welcome::run(db)), is_json) };
+    let output = match command {
         CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments, is_json),
         CliCommand::Session(verb) => commands::session::run(db, &verb),
         CliCommand::Run(arguments) => commands::run::run(db, arguments, json),
@@ -46,23 +50,29 @@ fn main() -> ExitCode {
         CliCommand::Pipeline(verb) => commands::loops::run_pipelines(db, verb, json),
         CliCommand::Top(arguments) => commands::top::run(db, &arguments, json),
         CliCommand::Trust(arguments) => commands::trust::run(db, &arguments, json),
-        CliCommand::Ui(arguments) => commands::ui::run(db, &arguments, json),
+        CliCommand::Ui(arguments) => caught(|| commands::ui::run(db, &arguments, json)),
         CliCommand::Usage(arguments) => commands::usage::run(db, &arguments, json),
         CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
         CliCommand::Statusline(arguments) => return commands::statusline::run(db, &arguments),
         CliCommand::Metrics(arguments) => commands::metrics::run(db, &arguments),
-        CliCommand::Mcp => commands::mcp(db),
+        CliCommand::Mcp => caught(|| commands::mcp(db)),
         CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
-        CliCommand::Doctor { full } => commands::doctor::run(db, full),
+        CliCommand::Doctor { full, fix } => commands::doctor::run(db, full, fix),
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
+        CliCommand::Completions { shell } => commands::completions::run(&shell),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
         CliCommand::MakeBackup { home, store } => commands::make_backup(home, store),
         CliCommand::Deliver { home, store } => commands::deliver(home, store),
+        CliCommand::Manual { directory } => commands::completions::write_manual(&directory),
     };
+    finish(output, is_json)
+}
+
+fn finish(output: CommandResult, is_json: bool) -> ExitCode {
     match output {
         Ok(output) => match output::print(&output, is_json) {
             Ok(()) => ExitCode::from(output.code),
@@ -82,9 +92,14 @@ fn failed(error: &CliError, is_json: bool) -> ExitCode {
 fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+        ErrorKind::DisplayHelp => {
             output::line(&error.render().ansi().to_string());
             ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayVersion => {
+            let is_long = std::env::args_os().any(|argument| argument == "--version");
+            let text = if is_long { build_facts::long() } else { build_facts::SHORT.to_owned() };
+            finish(Ok(CommandOutput { text, json: build_facts::json(), code: 0 }), is_json)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::note(&error.render().ansi().to_string());
@@ -94,17 +109,45 @@ fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
     }
 }
 
+/// What a panic does to the process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnPanic {
+    /// Ends it with 0 and no output: a hook must not stop its client.
+    FailOpen,
+    Exit,
+    /// Ends one task of a server. Its caller gets an error, and others are served on.
+    Unwind,
+}
+
+impl OnPanic {
+    fn of(command: &CliCommand) -> Self {
+        match command {
+            CliCommand::Hook { .. } | CliCommand::Statusline(_) => Self::FailOpen,
+            CliCommand::Ui(_) | CliCommand::Mcp => Self::Unwind,
+            _ => Self::Exit,
+        }
+    }
+}
+
 /// Replaces the backtrace of a panic by one line; a hook prints nothing and exits with 0.
-fn silence_panics(fail_open: bool) {
+fn silence_panics(on_panic: OnPanic) {
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         commands::log_failure(&format!("internal error at {place}: {}", info.payload_as_str().unwrap_or("unknown")));
-        if !fail_open {
+        if on_panic != OnPanic::FailOpen {
             output::note(&format!(
                 "error: internal error at {place}\nhint: report this as a bug, with the log that `steadfast doctor` names"
             ));
         }
         #[expect(clippy::exit, reason = "the process ends here, with a code the host understands")]
-        std::process::exit(i32::from(!fail_open));
+        if on_panic != OnPanic::Unwind {
+            std::process::exit(i32::from(on_panic == OnPanic::Exit));
+        }
     }));
+}
+
+/// Runs a server. A panic outside of its tasks ends it; the hook has reported why.
+fn caught(serve: impl FnOnce() -> output::CommandResult) -> output::CommandResult {
+    let ended = || Ok(output::CommandOutput { code: error::code::USAGE, ..output::CommandOutput::default() });
+    catch_unwind(AssertUnwindSafe(serve)).unwrap_or_else(|_| ended())
 }

@@ -1,7 +1,6 @@
 //! The MCP server: tools for the agent that act on the goal of the calling session. Stdout has only protocol messages. A
 //! tool that refuses returns a result with `isError`, because a model does not see the text of protocol errors.
 
-mod args;
 mod caller;
 pub(crate) mod client;
 mod evaluator;
@@ -19,6 +18,8 @@ use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::json;
+use steadfast_app::tool_args;
+use steadfast_engine::crash;
 use steadfast_hosts::adapters;
 use steadfast_model::redact::redact;
 use steadfast_system::paths::Paths;
@@ -86,7 +87,11 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         let call = adapters().find_map(|adapter| Some((adapter.host, (adapter.tool_call_origin)(&context.meta)?)));
         let host = call.as_ref().map(|(host, _)| *host).unwrap_or_default();
-        let done = tokio::task::spawn_blocking(move || (tool.call)(&handle, &arguments, &call)).await;
+        let work = move || {
+            crash::panic_once("mcp.tool");
+            (tool.call)(&handle, &arguments, &call)
+        };
+        let done = tokio::task::spawn_blocking(work).await;
         let internal = || Err(ToolError::new("internal error in the tool", "run `steadfast doctor`"));
         let result = match done.unwrap_or_else(|_| internal()) {
             Ok(value) => {
@@ -112,7 +117,7 @@ impl ServerHandler for Server {
         let name = request.params.as_ref().and_then(|params| params["name"].as_str());
         match name.filter(|_| request.method == "tools/call").and_then(tools::find) {
             Some(_) => Ok(CustomResult::new(json!({
-                "content": [{"type": "text", "text": args::not_an_object().to_string()}],
+                "content": [{"type": "text", "text": ToolError::from(tool_args::not_an_object()).to_string()}],
                 "isError": true,
             }))),
             None => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),

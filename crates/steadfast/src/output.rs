@@ -96,6 +96,11 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// The lines of a table below a heading.
+pub(crate) fn indented(table: &str) -> Vec<String> {
+    table.lines().map(|line| format!("  {line}")).collect()
+}
+
 /// Writes JSON to plain stdout: it has no colours to strip, and it may be long.
 pub(crate) fn write_json(json: &impl serde::Serialize) -> std::io::Result<()> {
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());

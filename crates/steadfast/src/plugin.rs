@@ -1,4 +1,5 @@
-//! The Claude Code plugin, built into the binary so that `setup` needs nothing else.
+//! The Claude Code plugin, built into the binary so that `setup` needs nothing else. `plugin` and `marketplace` beside
+//! `src` are links to the directories of the repository, since a published crate has only files of its own directory.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +8,16 @@ use steadfast_system::bounded;
 
 use crate::programs;
 
-pub(crate) const MARKETPLACE: &str = include_str!("../../../.claude-plugin/marketplace.json");
+pub(crate) const MARKETPLACE: &str = include_str!("../marketplace/marketplace.json");
+
+/// The file of the hooks, in which the program is named.
+const HOOKS: &str = "hooks/hooks.json";
+/// Far above any file of the plugin.
+const FILE_MAX: u64 = 1024 * 1024;
 
 macro_rules! plugin_files {
     ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../plugin/", $path)))),*]
+        &[$(($path, include_str!(concat!("../plugin/", $path)))),*]
     };
 }
 
@@ -39,6 +45,7 @@ pub(crate) const FILES: &[(&str, &str)] = plugin_files![
     "commands/goal-verify.md",
     "commands/goal-wait.md",
     "hooks/hooks.json",
+    "hooks/missing.sh",
     "skills/durable-goal/SKILL.md",
 ];
 
@@ -51,7 +58,7 @@ pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
         .iter()
         .map(|(path, text)| {
             let text = match *path {
-                "hooks/hooks.json" => text.replace("\"steadfast hook", &format!("\"{} hook", json_text(&in_shell))),
+                HOOKS => in_hooks(text, &json_text(&in_shell)),
                 ".mcp.json" => {
                     text.replace("\"command\": \"steadfast\"", &format!("\"command\": \"{}\"", json_text(&program)))
                 }
@@ -62,15 +69,25 @@ pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Whether the plugin that `setup` wrote below the home has the hooks of this version; `None` if it wrote none.
+/// Names the program in the commands of the hooks: where they look for it, and where they start it.
+fn in_hooks(text: &str, program: &str) -> String {
+    let start = format!("exec {program} hook");
+    text.replace("command -v steadfast ", &format!("command -v {program} ")).replace("exec steadfast hook", &start)
+}
+
+/// Whether the plugin that `setup` wrote below the home is that of this version; `None` if it wrote none.
 pub(crate) fn is_current(home: &Path) -> Option<bool> {
-    let installed = bounded::text(&home.join("claude/plugin/hooks/hooks.json"), 1024 * 1024).ok()?;
-    let (_, ours) = FILES.iter().find(|(path, _)| *path == "hooks/hooks.json")?;
-    // The program may be in another place.
-    let shape = |text: &str| -> Vec<String> {
-        text.lines().map(|line| line.rsplit_once("hook claude").map_or(line, |(_, rest)| rest).to_owned()).collect()
+    let plugin = home.join("claude/plugin");
+    let installed = |path: &str| bounded::text(&plugin.join(path), FILE_MAX).ok();
+    let hooks = installed(HOOKS)?;
+    // The program may be in another place; the hooks say where.
+    let program = hooks.split_once("; exec ").and_then(|(_, rest)| Some(rest.split_once(" hook claude")?.0));
+    let is_same = |(path, text): &(&str, &str)| match *path {
+        HOOKS => program.is_some_and(|program| in_hooks(text, program) == hooks),
+        ".mcp.json" => installed(path).is_some(),
+        path => installed(path).as_deref() == Some(text),
     };
-    Some(shape(&installed) == shape(ours))
+    Some(FILES.iter().all(is_same))
 }
 
 /// This program by a path that outlives an upgrade: the one on PATH if it leads here, since a package manager may keep

@@ -19,8 +19,8 @@ macro_rules! loop_type {
             kind: RunKind::Loop,
             name: $name,
             path: concat!($name, "/loop.yaml"),
-            yaml: include_str!(concat!("../../../../loops/", $name, "/loop.yaml")),
-            prompts: &[($prompt, include_str!(concat!("../../../../loops/", $name, "/", $prompt)))],
+            yaml: include_str!(concat!("../../loops/", $name, "/loop.yaml")),
+            prompts: &[($prompt, include_str!(concat!("../../loops/", $name, "/", $prompt)))],
         }
     };
 }
@@ -31,7 +31,7 @@ macro_rules! pipeline {
             kind: RunKind::Pipeline,
             name: $name,
             path: concat!($name, ".yaml"),
-            yaml: include_str!(concat!("../../../../pipelines/", $name, ".yaml")),
+            yaml: include_str!(concat!("../../pipelines/", $name, ".yaml")),
             prompts: &[],
         }
     };

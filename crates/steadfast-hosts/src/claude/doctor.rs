@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 
 use super::files;
 use super::files::SMALL;
-use crate::doctor::{DoctorCheck, fail, ok, warn};
+use crate::doctor::{CheckStatus, DoctorCheck, HookState, fail, ok, warn};
 use steadfast_model::text;
 use steadfast_system::{bounded, env_vars};
+
+/// The check of the plugin.
+const PLUGIN: &str = "claude_plugin";
 
 pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
     let config_dirs = files::config_dirs();
@@ -23,6 +26,16 @@ pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
     checks.push(ok("stop_hook_block_cap", cap));
     checks.extend(project_settings());
     checks
+}
+
+/// Ready where one configuration directory enables the plugin and switches no hook off.
+pub(super) fn hook_state() -> HookState {
+    let checks: Vec<Vec<DoctorCheck>> = files::config_dirs().iter().map(|config_dir| settings(config_dir)).collect();
+    let is_enabled =
+        |checks: &&Vec<DoctorCheck>| checks.iter().any(|check| check.id == PLUGIN && check.status == CheckStatus::Ok);
+    let Some(of_plugin) = checks.iter().find(is_enabled) else { return HookState::Absent };
+    let trouble = of_plugin.iter().find(|check| check.status != CheckStatus::Ok);
+    trouble.map_or(HookState::Ready, |check| HookState::Silent(check.clone()))
 }
 
 /// Names settings of this project that try to move the store or to switch hooks off.
@@ -61,10 +74,10 @@ fn settings(config_dir: &Path) -> Vec<DoctorCheck> {
     };
     let enabled = user["enabledPlugins"]["steadfast@steadfast"] == json!(true);
     checks.push(if enabled {
-        ok("claude_plugin", format!("enabled in {}", config_dir.join("settings.json").display()))
+        ok(PLUGIN, format!("enabled in {}", config_dir.join("settings.json").display()))
     } else {
         warn(
-            "claude_plugin",
+            PLUGIN,
             format!("not set up in {}", config_dir.display()),
             "`steadfast setup claude`, or `claude --plugin-dir plugin`",
         )

@@ -11,7 +11,7 @@ use crate::install::apply::read;
 use crate::install::json::{JsonDocument, JsonEdit, Ours};
 use crate::install::manifest::{ManifestContent, ManifestEntry};
 use crate::install::setup::{Setup, UserFile, unicode};
-use crate::install::{Choice, InstallError, InstallPlan, InstallRequest, decide, shell_word};
+use crate::install::{Choice, InstallError, InstallPlan, InstallRequest, Question, decide, shell_word};
 use steadfast_model::host::Host;
 
 const MARKETPLACE: &str = "steadfast";
@@ -24,6 +24,21 @@ const SUGGESTED_BLOCK_CAP: u32 = 100;
 const LIMIT_DIALOG: &str = "rate-limit-options.md";
 const LIMIT_DIALOG_TEXT: &str = "---\ndescription: Shown when the plan is used up\ndisable-model-invocation: true\n---\n\n\
     The plan of this account is used up. Answer with one short sentence that says so, and do nothing else.\n";
+const ASK_STATUS_LINE: Question<'_> = Question {
+    text: "Show the goal below the input line of Claude Code?",
+    change: "adds `statusLine` to settings.json, such as: \u{25ce} goal active 1.2M/10M \u{b7} 14 turns",
+    default: true,
+};
+const ASK_BLOCK_CAP: Question<'_> = Question {
+    text: "Let goals in scripts (`claude -p`) work on for up to 100 answers without a tool call?",
+    change: "sets one variable in settings.json; Claude Code stops after 8 otherwise. The terminal does not need it",
+    default: true,
+};
+const ASK_LIMIT_DIALOG: Question<'_> = Question {
+    text: "When your plan is used up, let goals continue at its reset without you?",
+    change: "adds the command rate-limit-options, so that Claude Code's own dialog does not wait for a key",
+    default: false,
+};
 /// Seconds. The line shows minutes, and a run costs a few milliseconds.
 const STATUS_LINE_REFRESH: u32 = 5;
 
@@ -41,13 +56,19 @@ pub(crate) fn plugin_dirs(config_dir: &Path) -> Vec<PathBuf> {
 /// Decides about the optional settings, then plans.
 pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<InstallPlan, InstallError> {
     let theirs = user_settings(request.home, request.config_dir)?;
-    let command = format!("{} statusline", shell_word(&request.program.to_string_lossy()));
-    let ask = |question: String| request.ask.map(|ask| move || ask(&question));
-    let question = "Show the goal in Claude Code's status line?".to_owned();
-    let statusline = decide(request.statusline, command.as_str(), user_status_line(&theirs).is_some(), ask(question))?;
+    let command = format!("{} statusline", shell_word(&request.lasting_program.to_string_lossy()));
+    let setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
+    let settings = setup.file("settings.json")?;
+    // What an earlier setup wrote is not asked for again.
+    let ask = |question: Question<'static>, keys: &[&str]| {
+        let is_new = setup.earlier_edit(&settings, keys).is_none();
+        request.ask.filter(|_| is_new).map(|ask| move || ask(&question))
+    };
+    let has_line = user_status_line(&theirs).is_some();
+    let statusline = decide(request.statusline, command.as_str(), has_line, ask(ASK_STATUS_LINE, &STATUS_LINE))?;
     let cap = request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP);
-    let question = format!("Let Claude Code accept {cap} Stop blocks in a row without a tool call (now 8)?");
-    let block_cap = decide(request.block_cap, cap, theirs.get(&BLOCK_CAP).is_some(), ask(question))?;
+    let has_cap = theirs.get(&BLOCK_CAP).is_some();
+    let block_cap = decide(request.block_cap, cap, has_cap, ask(ASK_BLOCK_CAP, &BLOCK_CAP))?;
     let mut commands: Vec<_> = request.commands.iter().flat_map(command_files).collect();
     if skips_limit_dialog(request)? {
         commands.push((LIMIT_DIALOG.to_owned(), LIMIT_DIALOG_TEXT.to_owned()));
@@ -60,8 +81,7 @@ pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<InstallPlan, 
 fn skips_limit_dialog(request: &InstallRequest<'_>) -> Result<bool, InstallError> {
     let setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
     let was_chosen = setup.old.entry(&setup.config_dir.join("commands").join(LIMIT_DIALOG)).is_some();
-    let question = "Skip Claude Code's dialog about a used-up plan, so that goals wake at the reset with nobody there?";
-    let ask = request.ask.filter(|_| !was_chosen).map(|ask| move || ask(question));
+    let ask = request.ask.filter(|_| !was_chosen).map(|ask| move || ask(&ASK_LIMIT_DIALOG));
     Ok(match decide(request.limit_dialog, (), was_chosen, ask)? {
         Choice::Set(()) => true,
         Choice::Leave => was_chosen,

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::files;
 use super::install::evaluator;
 use super::install::trust::{CodexHooks, HookTrust, codex_hooks};
-use crate::doctor::{DoctorCheck, fail, ok, warn};
+use crate::doctor::{CheckStatus, DoctorCheck, HookState, fail, ok, warn};
 use crate::install::apply::read;
 use crate::install::codex_config as config;
 use crate::install::codex_tables::EVALUATOR;
@@ -18,6 +18,18 @@ pub(super) fn checks(program: Option<&Path>) -> Vec<DoctorCheck> {
         (Some(home), _) => [Some(hooks(&home)), evaluator_check(&home)].into_iter().flatten().collect(),
         (None, Some(_)) => vec![not_set_up("no Codex directory yet")],
         (None, None) => Vec::new(),
+    }
+}
+
+/// A file that cannot be read has no hooks that Codex could run.
+pub(super) fn hook_state() -> HookState {
+    let Some(home) = files::home().filter(|home| home.is_dir()) else { return HookState::Absent };
+    match codex_hooks(&home) {
+        Ok(found) if found.hooks.is_empty() => HookState::Absent,
+        _ => match hooks(&home) {
+            check if check.status == CheckStatus::Ok => HookState::Ready,
+            check => HookState::Silent(check),
+        },
     }
 }
 

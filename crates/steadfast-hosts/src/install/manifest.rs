@@ -48,6 +48,11 @@ pub(crate) enum ManifestContent {
     Codex(CodexEdits),
 }
 
+/// Whether `setup` has set up this host, or the service of this name.
+pub fn is_set_up(home: &Path, name: &str) -> bool {
+    Manifest::path(home, name).is_file()
+}
+
 impl ManifestEntry {
     /// A file that all hosts share.
     pub(crate) fn shared(

@@ -95,7 +95,6 @@ fn request<'a>(home: &'a Path, config_dir: &'a Path) -> InstallRequest<'a> {
     InstallRequest {
         home,
         config_dir,
-        program: Path::new("/opt/steadfast"),
         lasting_program: Path::new("/opt/steadfast"),
         marketplace: "{\"name\":\"steadfast\"}\n",
         plugin: PLUGIN,

@@ -9,6 +9,8 @@ use crate::testing::{SESSION, START, USER, World};
 use crate::tests::read_write;
 use crate::{BackupKind, backups_dir};
 
+mod schema;
+
 const GOALS: usize = 60;
 
 /// A store of many pages, closed, with a backup that has half of its goals.

@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use serde_json::json;
 use steadfast_app::overview::now::Action;
+use steadfast_engine::crash;
 use steadfast_model::clock;
 use steadfast_store::{Store, StoreError};
 use steadfast_system::paths::Paths;
@@ -56,16 +57,22 @@ pub(super) fn router(app: Arc<App>) -> Router {
 }
 
 async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let mut response = match app.guard.check(&parts) {
-        Ok(()) => routed(app, &parts, body).await,
-        Err(refusal) => answer::refused(refusal, Form::wanted(&parts.headers)),
-    };
+    let form = Form::wanted(request.headers());
+    // A task of its own: a panic in it is an answer to this request, and no other request notices.
+    let answered = tokio::spawn(async move {
+        let (parts, body) = request.into_parts();
+        match app.guard.check(&parts) {
+            Ok(()) => routed(app, &parts, body).await,
+            Err(refusal) => answer::refused(refusal, form),
+        }
+    });
+    let mut response = answered.await.unwrap_or_else(|_| answer::closing(failed(form)));
     answer::secure(&mut response);
     response
 }
 
 async fn routed(app: Arc<App>, request: &Parts, body: Body) -> Response {
+    crash::panic_once("ui.request");
     let query = Fields::parse(request.uri.query().unwrap_or_default());
     let form = Form::wanted(&request.headers);
     let route = Route::of(request.uri.path(), &query);
@@ -91,7 +98,7 @@ async fn show(app: Arc<App>, request: &Parts, route: Route, query: Fields, only_
     let wanted = Form::wanted(&request.headers);
     match route {
         Route::Page { page, form } if form == Form::Json || wanted == Form::Json => {
-            blocking(move || {
+            blocking(Form::Json, move || {
                 let (status, json) = pages::json(&app.paths, &page);
                 answer::json(status, json)
             })
@@ -100,24 +107,26 @@ async fn show(app: Arc<App>, request: &Parts, route: Route, query: Fields, only_
         Route::Page { page, .. } => {
             let notice = query.get("notice").and_then(|id| app.notices.show(id));
             let shell = Shell { read_only: app.read_only, notice };
-            blocking(move || {
+            blocking(wanted, move || {
+                crash::panic_once("ui.page");
                 let rendered = pages::html(&app.paths, &page, &shell);
                 answer::html(rendered.status, rendered.html)
             })
             .await
         }
         Route::Log { run_id } => {
-            blocking(move || of_run(logs::log(&app.paths, &run_id, &query), |log| answer::json(200, log.to_string())))
-                .await
+            let log = move || of_run(logs::log(&app.paths, &run_id, &query), |log| answer::json(200, log.to_string()));
+            blocking(Form::Json, log).await
         }
         Route::Diff { run_id } => {
-            blocking(move || of_run(diff::diff(&app.paths, &run_id, &query), |diff| answer::text(200, diff))).await
+            let diff = move || of_run(diff::diff(&app.paths, &run_id, &query), |diff| answer::text(200, diff));
+            blocking(Form::Json, diff).await
         }
         Route::Asset(name) => assets::asset(&name, &request.headers)
             .unwrap_or_else(|| answer::problem(404, NOT_FOUND.0, NOT_FOUND.1, wanted)),
         Route::Events if only_head => answer::stream(Body::empty()),
         Route::Events => app.streams.open().map_or_else(too_many_streams, answer::stream),
-        Route::Metrics => blocking(move || measured(&app.paths)).await,
+        Route::Metrics => blocking(Form::Json, move || measured(&app.paths)).await,
         Route::Enter(key) => enter::enter(&app.guard, &key, only_head, wanted),
         // Only a POST reaches an action.
         Route::Act { .. } => answer::problem(405, "this is an action", "use the buttons of the page", wanted),
@@ -214,7 +223,11 @@ fn entered(fields: &Fields) -> actions::Fields {
     }
 }
 
-async fn blocking(work: impl FnOnce() -> Response + Send + 'static) -> Response {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| answer::problem(500, "internal error", "run `steadfast doctor`", Form::Html))
+/// Works on a thread of its own; a panic there is an answer, too.
+async fn blocking(form: Form, work: impl FnOnce() -> Response + Send + 'static) -> Response {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| failed(form))
+}
+
+fn failed(form: Form) -> Response {
+    answer::problem(500, "internal error", "report this as a bug, with the log that `steadfast doctor` names", form)
 }

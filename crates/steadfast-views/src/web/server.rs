@@ -1,14 +1,16 @@
 //! Accepts connections on loopback, a bounded number at once, each with limits on its headers and its time.
 
 use std::net::TcpListener;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
+use hyper::server::conn::http1::{self, Connection};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use steadfast_engine::interrupt::EndRequest;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::router::App;
@@ -21,7 +23,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(30);
 const MOST_HEADER_BYTES: usize = 32 << 10;
 /// How long requests under way may take to end.
 const GRACE: Duration = Duration::from_secs(2);
-/// After a failed accept: too many files may be open.
+/// After a failed accept, when too many files may be open, and after a panic.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Threads that build pages and wait for commands.
 const WORKERS: usize = 16;
@@ -37,7 +39,13 @@ pub(super) fn serve(
     let runtime = builder.enable_all().max_blocking_threads(WORKERS).build()?;
     let looking = {
         let app = Arc::clone(app);
-        std::thread::Builder::new().name("changes".into()).spawn(move || app.streams.work(&app.paths))?
+        let look = move || {
+            // After a panic it begins anew, or open pages would show old facts for ever.
+            while catch_unwind(AssertUnwindSafe(|| app.streams.work(&app.paths))).is_err() {
+                std::thread::sleep(PAUSE);
+            }
+        };
+        std::thread::Builder::new().name("changes".into()).spawn(look)?
     };
     let (sender, ended) = oneshot::channel();
     // Without a sender of signals, it works until it is killed.
@@ -82,12 +90,7 @@ async fn accept(
         let (router, mut is_ending) = (router.clone(), is_ending.clone());
         tokio::spawn(async move {
             let _slot = slot;
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEADER_LIMIT)
-                .max_buf_size(MOST_HEADER_BYTES)
-                .serve_connection(TokioIo::new(Timed::new(stream, WRITE_LIMIT)), TowerToHyperService::new(router));
-            let mut connection = std::pin::pin!(connection);
+            let mut connection = std::pin::pin!(connection(Timed::new(stream, WRITE_LIMIT), router));
             // An error is a client that went away or sent no HTTP.
             tokio::select! {
                 _ = connection.as_mut() => return,
@@ -96,4 +99,19 @@ async fn accept(
             let _ = connection.await;
         });
     }
+}
+
+/// Serves the requests that arrive on a stream.
+pub(super) fn connection<Stream>(
+    stream: Stream,
+    router: Router,
+) -> Connection<TokioIo<Stream>, TowerToHyperService<Router>>
+where
+    Stream: AsyncRead + AsyncWrite + Unpin,
+{
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_LIMIT)
+        .max_buf_size(MOST_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
 }

@@ -18,7 +18,7 @@ impl Cli {
             [SUPERVISOR, directory] if directory.starts_with('/') => CliCommand::Exec { directory: directory.into() },
             _ => return None,
         };
-        Some(Self { db: None, json: false, command })
+        Some(Self { db: None, json: false, command: Some(command) })
     }
 }
 

@@ -6,16 +6,18 @@ use clap::{Args, Subcommand};
 
 use super::setup_names;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
-  steadfast setup claude --dry-run
+  steadfast setup                Set up the agents that are on this machine
+  steadfast setup --dry-run      Show what that would change
   steadfast setup claude --yes
   steadfast setup codex
   steadfast setup watch          Start `steadfast watch` at login
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
-    /// Agent to set up, or `watch` to start `steadfast watch` at login; with --uninstall, everything if omitted
-    #[arg(value_name = "WHAT", value_parser = setup_names(), required_unless_present = "uninstall")]
+    /// Agent to set up, or `watch` to start `steadfast watch` at login [default: the agents found on this machine; with
+    /// --uninstall, everything]
+    #[arg(value_name = "WHAT", value_parser = setup_names())]
     pub(crate) what: Option<String>,
     /// Remove everything and restore your files as they were
     #[arg(long)]
@@ -23,7 +25,7 @@ pub(crate) struct SetupArgs {
     /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Accept the status line and block cap changes, or enable the service, without asking
+    /// Do not ask: accept the status line and block cap changes, or enable the service
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Show the goal in the status line
@@ -44,6 +46,9 @@ pub(crate) struct SetupArgs {
     /// Keep that dialog
     #[arg(long)]
     pub(crate) keep_limit_dialog: bool,
+    /// The choices of the last setup hold, and nothing is asked (`doctor --fix`)
+    #[arg(skip)]
+    pub(crate) keeps_choices: bool,
 }
 
 #[derive(Debug, Subcommand)]

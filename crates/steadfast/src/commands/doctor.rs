@@ -1,6 +1,7 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
 mod backups;
+mod fix;
 mod places;
 
 use std::path::Path;
@@ -10,11 +11,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use steadfast_app::action;
 use steadfast_engine::process::LimitedCommand;
-use steadfast_hosts::adapters;
 use steadfast_hosts::doctor::{CheckStatus, DoctorCheck, fail, ok, warn};
+use steadfast_hosts::{adapters, installed_version};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::GoalStatus;
-use steadfast_model::host::Capabilities;
+use steadfast_model::host::{Capabilities, VersionCheck};
 use steadfast_model::text;
 use steadfast_store::{SCHEMA_VERSION, Store, StoreError, log_damage};
 use steadfast_system::config::{ConfigError, NotifyConfig};
@@ -40,10 +41,15 @@ const CHECKED_AT_ONCE: u64 = 8 * 1024 * 1024;
 /// More free space than this is worth a word.
 const MUCH_FREE: u64 = 100_000_000;
 
-pub(crate) fn run(db: Option<&Path>, full: bool) -> CommandResult {
+pub(crate) fn run(db: Option<&Path>, full: bool, repairs: bool) -> CommandResult {
     let (paths, broken_config) = Paths::find_despite_config(db)?;
     own_paths::log_closed(&paths);
-    Ok(report(&paths, broken_config.as_ref(), full))
+    let fixed = if repairs { Some(fix::fix(&paths, broken_config.is_some())?) } else { None };
+    let report = report(&paths, broken_config.as_ref(), full);
+    Ok(match fixed {
+        Some(fixed) => fixed.before(report),
+        None => report,
+    })
 }
 
 pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: bool) -> CommandOutput {
@@ -94,7 +100,7 @@ fn plugin_hooks(is_current: bool) -> DoctorCheck {
     if is_current {
         return ok("plugin_hooks", "of this version");
     }
-    warn("plugin_hooks", "the installed plugin has the hooks of another version", "run `steadfast setup claude` again")
+    warn("plugin_hooks", "the installed plugin is of another version", "run `steadfast doctor --fix`")
 }
 
 /// What to do about an error, from the command that other hints refer to.
@@ -216,7 +222,9 @@ fn predecessor() -> Option<DoctorCheck> {
 fn program_on_path() -> DoctorCheck {
     let own = std::env::current_exe().ok().and_then(|path| fs_err::canonicalize(path).ok());
     match programs::on_path("steadfast") {
-        Some(found) if fs_err::canonicalize(&found).ok() == own => ok("program_on_path", found.display().to_string()),
+        Some(found) if own.is_some_and(|own| programs::leads_to(&found, &own)) => {
+            ok("program_on_path", found.display().to_string())
+        }
         Some(found) => {
             let detail = format!("another steadfast comes first on PATH: {}", found.display());
             warn("program_on_path", detail, "put this one first on PATH, or hooks may run the other")
@@ -300,41 +308,29 @@ fn log(paths: &Paths) -> DoctorCheck {
 fn version(facts: &Capabilities, program: Option<&Path>) -> Option<DoctorCheck> {
     let (wanted, program) = (facts.version_check.as_ref()?, program?);
     let shown = program.display();
-    let directory = program.parent().unwrap_or(Path::new("/"));
     let reinstall = format!("install {} again", facts.product);
+    let judge = |text: &str| {
+        if wanted.is_too_old(text) {
+            return warn(wanted.id, wanted.complaint(facts.product, text), format!("run `{}`", wanted.update));
+        }
+        ok(wanted.id, text)
+    };
+    if let Some(version) = installed_version(program) {
+        return Some(judge(&version));
+    }
+    let directory = program.parent().unwrap_or(Path::new("/"));
     let version = LimitedCommand::new(program, directory, VERSION_LIMIT).args(["--version"]);
     let outcome = match version.run() {
         Ok(outcome) => outcome,
         Err(error) => return Some(warn(wanted.id, format!("{shown} does not start: {error}"), reinstall)),
     };
-    let (major, minor) = wanted.oldest;
-    Some(match outcome.output_tail.lines().find_map(|line| parse_version(wanted.prefix, line)) {
-        Some((version, text)) if version < wanted.oldest => warn(
-            wanted.id,
-            format!("{text} is too old: its hooks do not run everywhere"),
-            format!("update {} to {major}.{minor} or later", facts.product),
-        ),
-        Some((_, text)) => ok(wanted.id, text),
+    let printed = outcome.output_tail.lines().find_map(|line| {
+        let version = line.strip_prefix(wanted.prefix)?.split_whitespace().next()?;
+        VersionCheck::numbers(version).map(|_| version)
+    });
+    Some(match printed {
+        Some(version) => judge(version),
         None if outcome.timed_out => warn(wanted.id, format!("{shown} --version did not answer"), reinstall),
         None => warn(wanted.id, format!("{shown} names no version"), reinstall),
     })
-}
-
-/// `codex-cli 0.166.0`.
-fn parse_version(prefix: &str, line: &str) -> Option<((u32, u32), String)> {
-    let text = line.strip_prefix(prefix)?.trim();
-    let mut numbers = text.split(['.', '-']).map(|part| part.parse().ok());
-    Some(((numbers.next()??, numbers.next()??), text.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn versions_are_compared_as_numbers() {
-        let parse = |line| super::parse_version("codex-cli ", line);
-        assert_eq!(parse("codex-cli 0.166.0"), Some(((0, 166), "0.166.0".to_owned())));
-        assert_eq!(parse("codex-cli 1.2-alpha.3").map(|(version, _)| version > (0, 141)), Some(true));
-        assert_eq!(parse("codex-cli 0.99.9").map(|(version, _)| version < (0, 141)), Some(true));
-        assert_eq!(parse("WARNING: proceeding"), None);
-    }
 }

@@ -3,6 +3,7 @@
 
 mod answer;
 mod starting;
+mod two_stores;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -86,7 +87,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         _ => None,
     };
     let is_answered = answer.is_some();
-    let noted = settings::with_note(&input, noted);
+    let noted = two_stores::with_note(&input, &paths, settings::with_note(&input, noted));
     let noted = unknown_keys.into_iter().fold(noted, HookReply::with_line_before);
     let reply = match answer {
         Some(answer) => HookReply { message: answer.message.or(noted.message), has_news: noted.has_news, ..answer },

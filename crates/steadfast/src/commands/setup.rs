@@ -1,25 +1,31 @@
-//! `steadfast setup`: adds our hooks to a host with the user's consent, and removes them without a trace.
+//! `steadfast setup`: adds our hooks to a host with the user's consent, and removes them without a trace. Without a name
+//! it is about the hosts that are found on this machine.
 
+mod asking;
 mod exclude;
+mod found;
+pub(crate) mod repair;
 mod service;
 
-use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::json;
 use steadfast_hosts::install::{self, Consent, InstallPlan, InstallRequest, SetupLock, shell_word};
-use steadfast_hosts::{HostAdapter, adapter, adapters};
+use steadfast_hosts::{HostAdapter, adapter, adapters, installed_version};
 use steadfast_model::clock;
 use steadfast_model::host::Host;
 use steadfast_store::remove_stray_backups;
 use steadfast_system::paths::Paths;
 
+pub(super) use self::asking::ask;
+use self::asking::{ask_question, can_ask};
+use self::found::FoundHost;
 use super::own_paths;
 use crate::cli::{SERVICE, SetupArgs};
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult};
-use crate::plugin;
 use crate::slash_commands::SLASH_COMMANDS;
+use crate::{plugin, programs};
 
 /// What was done for all hosts together.
 #[derive(Default)]
@@ -31,6 +37,8 @@ struct SetupSummary {
     /// Names of our commands that are the user's own files.
     kept: Vec<String>,
     failed: Vec<Failed>,
+    /// Without a name: the hosts of this machine, as they were before.
+    found: Vec<FoundHost>,
 }
 
 /// A part that could not be set up or removed; the others are all the same.
@@ -47,12 +55,16 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
         super::refuse_agents(&paths, if arguments.uninstall { "setup --uninstall" } else { "setup" })?;
     }
     let what = arguments.what.as_deref();
+    let mut summary = SetupSummary::default();
     let hosts = match what.map(str::parse) {
         Some(Ok(host)) => vec![host],
         Some(Err(_)) => Vec::new(),
-        None => Host::ALL.to_vec(),
+        None if arguments.uninstall => Host::ALL.to_vec(),
+        None => {
+            summary.found = found::look(&paths, arguments)?;
+            summary.found.iter().map(|found| found.host).collect()
+        }
     };
-    let mut summary = SetupSummary::default();
     let mut done = Vec::new();
     let lock = if arguments.dry_run { None } else { Some(SetupLock::take(&paths.home)?) };
     if !arguments.dry_run {
@@ -105,7 +117,18 @@ fn of_host(
             summary.notes.extend((adapter.install_note)(&config_dir, arguments.dry_run));
         }
     }
+    if !arguments.uninstall {
+        summary.notes.extend(old_version(host));
+    }
     Ok(())
+}
+
+/// What to do about a client in which our hooks do not all run.
+fn old_version(host: Host) -> Option<String> {
+    let facts = host.capabilities();
+    let (check, program) = (facts.version_check.as_ref()?, programs::on_path(facts.program)?);
+    let version = installed_version(&program).filter(|version| check.is_too_old(version))?;
+    Some(format!("{}; to update it: {}", check.complaint(facts.product, &version), check.update))
 }
 
 impl SetupSummary {
@@ -116,6 +139,10 @@ impl SetupSummary {
         }
         self.kept.extend(plan.kept().iter().cloned());
         if plan.is_empty() {
+            return Ok(());
+        }
+        if !self.found.is_empty() && !asking::agrees(&plan, product, arguments)? {
+            self.notes.push(format!("{product} is unchanged: you said no"));
             return Ok(());
         }
         self.changes.push(plan.describe());
@@ -162,15 +189,7 @@ impl SetupSummary {
     fn report(mut self, hosts: &[Host], arguments: &SetupArgs) -> CommandOutput {
         self.products.dedup();
         let products = self.products.join(" and ");
-        let commands = hosts.first().map(|host| {
-            let prefix = host.capabilities().command_prefix;
-            match self.kept.as_slice() {
-                [] => format!("; new sessions have {prefix}start and the other commands"),
-                kept => {
-                    format!("; new sessions have the {prefix}… commands, except those of your own: {}", kept.join(", "))
-                }
-            }
-        });
+        let commands = commands_of(hosts, &self.kept);
         let files = self.files.len();
         let first = if self.changes.is_empty() {
             "nothing to change".to_owned()
@@ -179,14 +198,42 @@ impl SetupSummary {
         } else if arguments.uninstall {
             format!("removed steadfast from {products} ({files} files)")
         } else {
-            format!("set up {products} ({files} files){}\nnext: steadfast doctor", commands.unwrap_or_default())
+            format!("set up {products} ({files} files){commands}")
         };
-        let lines = std::iter::once(first).chain(self.notes.iter().map(|note| format!("note: {note}")));
+        let changes_something = !self.changes.is_empty() && !arguments.dry_run && !arguments.uninstall;
+        let table = if arguments.dry_run { Vec::new() } else { found::before_and_after(&self.found) };
+        let next = match (changes_something, self.found.is_empty()) {
+            (true, true) => Some("next: steadfast doctor".to_owned()),
+            (true, false) => Some("next: steadfast".to_owned()),
+            _ => None,
+        };
+        let lines = std::iter::once(first)
+            .chain(table)
+            .chain(next)
+            .chain(self.notes.iter().map(|note| format!("note: {note}")));
         let text = lines.collect::<Vec<_>>().join("\n");
         let files: Vec<String> = self.files.iter().map(|path| path.display().to_string()).collect();
-        let json = json!({"dry_run": arguments.dry_run, "files": files, "changes": self.changes, "notes": self.notes});
+        let mut json =
+            json!({"dry_run": arguments.dry_run, "files": files, "changes": self.changes, "notes": self.notes});
+        if !self.found.is_empty() {
+            json["clients"] = self.found.iter().map(FoundHost::json).collect();
+        }
         CommandOutput { text, json, code: 0 }
     }
+}
+
+/// How the commands of these hosts are typed.
+fn commands_of(hosts: &[Host], kept: &[String]) -> String {
+    let prefixes: Vec<&str> = hosts.iter().map(|host| host.capabilities().command_prefix).collect();
+    if prefixes.is_empty() {
+        return String::new();
+    }
+    if kept.is_empty() {
+        let started: Vec<String> = prefixes.iter().map(|prefix| format!("{prefix}start")).collect();
+        return format!("; new sessions have {} and the other commands", started.join(" or "));
+    }
+    let named: Vec<String> = prefixes.iter().map(|prefix| format!("{prefix}…")).collect();
+    format!("; new sessions have the {} commands, except those of your own: {}", named.join(" and "), kept.join(", "))
 }
 
 fn plan_install(
@@ -195,15 +242,13 @@ fn plan_install(
     config_dir: &Path,
     arguments: &SetupArgs,
 ) -> Result<InstallPlan, CliError> {
-    let program = std::env::current_exe()?;
-    let plugin = plugin::files_for(&program);
+    let lasting_program = plugin::lasting_program()?;
+    let plugin = plugin::files_for(&lasting_program);
     let plugin: Vec<(&str, &str)> = plugin.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !arguments.dry_run;
     let plan = (adapter.plan_install)(&InstallRequest {
         home: &absolute(&paths.home)?,
         config_dir,
-        program: &program,
-        lasting_program: &plugin::lasting_program()?,
+        lasting_program: &lasting_program,
         marketplace: plugin::MARKETPLACE,
         plugin: &plugin,
         commands: SLASH_COMMANDS,
@@ -211,7 +256,7 @@ fn plan_install(
         block_cap: consent(arguments.block_cap.is_some(), arguments.no_block_cap, arguments.yes),
         block_cap_value: arguments.block_cap,
         limit_dialog: consent(arguments.skip_limit_dialog, arguments.keep_limit_dialog, false),
-        ask: can_ask.then_some(&ask),
+        ask: can_ask(arguments).then_some(&ask_question),
         now: &clock::to_rfc3339(clock::now()),
     })?;
     Ok(plan)
@@ -224,13 +269,6 @@ fn consent(given: bool, refused: bool, yes: bool) -> Consent {
         (_, _, true) => Consent::Presumed,
         _ => Consent::Open,
     }
-}
-
-pub(super) fn ask(question: &str) -> std::io::Result<bool> {
-    write!(std::io::stderr(), "{question} [y/N] ")?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// The newest store of the claude-goal plugin, if that plugin was used here.

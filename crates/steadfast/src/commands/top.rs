@@ -1,5 +1,5 @@
 //! `steadfast top`: what needs the user, what works, what waits and what ended, in the terminal, on paper (`--once`) or as
-//! JSON.
+//! JSON. It shows all sessions, so no agent may start it.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use steadfast_engine::interrupt::EndRequest;
 use steadfast_system::env_vars;
 use steadfast_views::top;
 
-use super::own_paths;
+use super::{own_paths, refuse_agents};
 use crate::cli::TopArgs;
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
@@ -19,6 +19,7 @@ const COLUMNS: usize = 100;
 
 pub(crate) fn run(db: Option<&Path>, arguments: &TopArgs, is_json: bool) -> CommandResult {
     let mut paths = own_paths::find_to_read(db)?;
+    refuse_agents(&paths, "top")?;
     if is_json {
         return Ok(CommandOutput { json: json!(top::data(&paths)?), ..CommandOutput::default() });
     }

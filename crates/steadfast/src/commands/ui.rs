@@ -1,5 +1,5 @@
 //! `steadfast ui`: serves the page until it is stopped. Actions of the page run commands of this program, so they come
-//! from the terminal in which the person started it; inside an agent there are none.
+//! from the terminal in which the person started it. It shows the memory of all sessions, so no agent may start it.
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, absolute};
@@ -9,11 +9,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use steadfast_engine::interrupt::{self, EndRequest};
-use steadfast_model::goal::Actor;
 use steadfast_system::paths::Paths;
 use steadfast_views::web::{Links, Options, Server, WebError};
 
-use super::{own_paths, person, refuse_agents};
+use super::{own_paths, refuse_agents};
 use crate::cli::UiArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
@@ -26,12 +25,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UiArgs, json: bool) -> CommandR
     let mut paths = own_paths::find_to_read(db)?;
     paths.home = absolute(&paths.home)?;
     paths.store = absolute(&paths.store)?;
-    if !arguments.read_only && person::caller(&paths) == Actor::Worker {
-        refuse_agents(&paths, "ui").map_err(|error| CliError {
-            hint: "type it in a terminal of your own, or add `--read-only`".into(),
-            ..error
-        })?;
-    }
+    refuse_agents(&paths, "ui")?;
     let requests = interrupt::requests()?;
     let server = bind(paths, arguments)?;
     let (links, port) = (server.links(), server.port());

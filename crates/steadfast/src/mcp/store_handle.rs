@@ -8,6 +8,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use steadfast_app::action::ActionError;
 use steadfast_app::caller::NotTheClient;
+use steadfast_app::tool_args::ArgumentError;
+use steadfast_model::goal::change::Refusal;
 use steadfast_store::{Store, StoreError};
 use steadfast_system::paths::Paths;
 use steadfast_system::process::{Caller, Need, ProcessId};
@@ -36,9 +38,27 @@ impl fmt::Display for ToolError {
     }
 }
 
-impl<E: Into<ActionError>> From<E> for ToolError {
-    fn from(error: E) -> Self {
+impl From<ActionError> for ToolError {
+    fn from(error: ActionError) -> Self {
+        Self::Action(error)
+    }
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> Self {
         Self::Action(error.into())
+    }
+}
+
+impl From<Refusal> for ToolError {
+    fn from(error: Refusal) -> Self {
+        Self::Action(error.into())
+    }
+}
+
+impl From<ArgumentError> for ToolError {
+    fn from(error: ArgumentError) -> Self {
+        Self::new(error.to_string(), error.hint())
     }
 }
 

@@ -8,7 +8,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 use steadfast_app::action::{self, ActionError, Claim, Place};
-use steadfast_app::overview;
+use steadfast_app::{overview, tool_args as args};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::proof::CompletedBy;
 use steadfast_model::goal::{Actor, Goal, NewGoal, change};
@@ -17,8 +17,8 @@ use steadfast_system::config::Completion;
 use steadfast_system::{env_vars, process};
 
 use super::caller::{self, CallMeta, ToolCaller};
+use super::recall;
 use super::store_handle::{StoreHandle, ToolError};
-use super::{args, recall};
 use crate::outbox::{self, Audience};
 use crate::verification;
 
@@ -79,7 +79,7 @@ const TOOLS: [ToolSpec; 9] = [
         "Pauses the active goal at no cost until a time or a condition holds. End the turn after it."),
     ToolSpec {
         as_text: Some(recall::as_text),
-        ..tool!("recall", Reads, recall::recall, recall::Recall =>
+        ..tool!("recall", Reads, recall::recall, args::Recall =>
         "Searches this session's memory, also from before a compaction.")
     },
 ];

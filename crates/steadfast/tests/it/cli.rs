@@ -239,6 +239,6 @@ fn help_has_examples_and_colour_is_only_for_terminals() {
         assert!(!output.stdout.contains('\u{1b}'), "{output:?}");
     }
     assert!(env.run(&["goal", "start", "--help"]).stdout.contains("Example"));
-    assert_eq!(env.run(&[]).code, 1);
+    assert_eq!(env.run(&["goal"]).code, 1);
     assert!(env.run(&["--version"]).succeeds().stdout.starts_with("steadfast "));
 }

@@ -12,6 +12,8 @@ use crate::client;
 
 pub(crate) struct Env {
     root: TempDir,
+    /// Instead of the program under test; its directory comes first on PATH.
+    program: Option<PathBuf>,
 }
 
 /// The output and exit code of a process.
@@ -49,7 +51,18 @@ impl Env {
         for directory in ["project", "user/.claude"] {
             std::fs::create_dir_all(root.path().join(directory)).unwrap();
         }
-        Self { root }
+        Self { root, program: None }
+    }
+
+    /// Runs the program at `path` from now on.
+    pub(crate) fn use_program(&mut self, path: PathBuf) {
+        self.program = Some(path);
+    }
+
+    fn search_path(&self) -> std::ffi::OsString {
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let first = self.program.iter().filter_map(|program| program.parent().map(Path::to_path_buf));
+        std::env::join_paths(first.chain(std::env::split_paths(&search))).unwrap()
     }
 
     pub(crate) fn path(&self, part: &str) -> PathBuf {
@@ -83,11 +96,12 @@ impl Env {
 
     /// A command in the project, without `--trust`.
     pub(crate) fn command_as_typed(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        let tested = Path::new(env!("CARGO_BIN_EXE_steadfast"));
+        let mut command = Command::new(self.program.as_deref().unwrap_or(tested));
         command
             .env_clear()
             .env("HOME", self.path("user"))
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", self.search_path())
             .env("STEADFAST_HOME", self.home())
             .env("STEADFAST_NO_WATCH", "1")
             .env("TZ", "UTC")

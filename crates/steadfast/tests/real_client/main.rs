@@ -17,6 +17,7 @@ mod lab_plugin;
 mod liveness;
 mod loops;
 mod memory;
+mod missing_program;
 mod model;
 mod observing;
 mod overhead;

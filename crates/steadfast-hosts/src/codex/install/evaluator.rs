@@ -10,7 +10,7 @@ use crate::install::codex_tables::EVALUATOR;
 
 /// Its file in `CODEX_HOME`.
 pub(crate) const FILE: &str = "agents/goal-evaluator.toml";
-const SOURCE: &str = include_str!("../../../../../plugin/agents/goal-evaluator.md");
+const SOURCE: &str = include_str!("../../../agents/goal-evaluator.md");
 
 /// What stands in `config.toml`.
 pub(crate) fn table(codex_home: &Path) -> Value {

@@ -62,3 +62,14 @@ fn a_replaced_store_is_reopened() {
     success(&server.call_with_id("create_goal", &json!({"objective": "the second"}), None));
     assert_eq!(world.goal("s1").objective, "the second");
 }
+
+#[test]
+fn a_panic_in_a_tool_is_its_answer_and_the_server_works_on() {
+    let world = World::new();
+    let mut server = world.server_with(&[SESSION[0], ("STEADFAST_CRASH_AT", "mcp.tool")]);
+    let text = refusal(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+    assert!(text.contains("internal error"), "{text}");
+    success(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+    assert_eq!(world.goal("s1").objective, "x");
+    assert_eq!(server.end().0, 0);
+}

@@ -136,23 +136,45 @@ fn the_browser_is_opened_only_if_the_user_asks() {
 }
 
 #[test]
-fn inside_an_agent_there_are_no_actions() {
+fn an_agent_may_not_look_at_all_sessions() {
     let env = Env::new();
-    let goal = env.start(&["x"]);
+    env.start(&["x"]);
     let inside = |arguments: &[&str]| {
         let mut command = env.command(arguments);
         command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "s1");
         command
     };
-    let refused = finish(&mut inside(&["ui"]), b"");
-    refused.fails_with(3, "is for the user");
-    assert!(refused.stderr.contains("--read-only"), "{refused:?}");
-    let mut ui = Ui::start_unentered(inside(&["ui", "--read-only"]));
-    ui.enter();
-    assert_eq!(ui.get("/").status, 200);
-    let pause = format!("/goals/{}/pause", goal["goal_id"].as_str().unwrap());
-    ui.post(&pause, "a=b").is(403, "read-only");
-    assert_eq!(env.status()["status"], "active");
+    for arguments in [&["ui"][..], &["ui", "--read-only"], &["top"], &["top", "--once"], &["top", "--json"]] {
+        let refused = finish(&mut inside(arguments), b"");
+        let said = refused.stderr.clone() + &refused.stdout;
+        assert!(refused.code == 3 && said.contains("is for the user"), "{refused:?}");
+        assert!(said.contains("type it in a terminal of your own") && !said.contains("http://"), "{refused:?}");
+    }
+    let refused = "SELECT json_extract(payload, '$.verb') FROM goal_events WHERE kind = 'privileged_verb_refused'";
+    assert_eq!(env.sql(refused).len(), 5);
+}
+
+#[test]
+fn a_panic_is_an_answer_and_the_server_works_on() {
+    for place in ["ui.page", "ui.request"] {
+        let env = Env::new();
+        env.start(&["Make every test pass"]);
+        let mut command = env.command(&["ui"]);
+        command.env("STEADFAST_CRASH_AT", place);
+        let mut ui = Ui::start_unentered(command);
+        if place == "ui.request" {
+            ui.ask("GET", ui.key_path(), &[("host", &ui.host())], "").is(500, "internal error");
+        }
+        ui.enter();
+        if place == "ui.page" {
+            let failed = ui.get("/");
+            failed.is(500, "report this as a bug");
+            assert!(failed.header("content-security-policy").is_some(), "{failed:?}");
+        }
+        ui.get("/").is(200, "Make every test pass");
+        let log = std::fs::read_to_string(env.home().join("log/hooks.log")).unwrap();
+        assert!(log.contains("internal error at ") && log.contains("a test asked for this"), "{log}");
+    }
 }
 
 #[test]

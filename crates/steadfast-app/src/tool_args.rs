@@ -1,36 +1,51 @@
-//! The arguments of each tool. Clients get the types as JSON schemas, with the comments of fields as descriptions; every
+//! The arguments of each tool that models call. Clients get the types as JSON schemas, with the comments of fields as descriptions; every
 //! session pays for them, so an argument whose name says it all has none. Bounds are checked when the arguments are
 //! converted. `goal_id` is always the expected goal: the call is refused if the session has another one.
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::budget::{Budget, BudgetSource};
 use steadfast_model::goal::item::ITEMS_MAX;
 use steadfast_model::goal::wait::{Condition, WaitRequest};
 use steadfast_model::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use steadfast_model::limit::{Axis, Limits};
+use steadfast_model::memory::Category;
 use steadfast_model::text;
 use strum::IntoStaticStr;
 
-use super::store_handle::ToolError;
+use crate::overview::session::category_names;
 
 const REASON_MAX: usize = 1_000;
 const EVIDENCE_MAX: usize = 20;
 const EVIDENCE_LENGTH: usize = 500;
 const WAIT_MAX: i64 = 604_800;
+const LIMIT_MAX: i64 = 50;
+const LIMIT_DEFAULT: i64 = 10;
+const QUERY_MAX: usize = 400;
 /// Far above any real budget, and still exact in millionths.
 const USD_MAX: f64 = 1_000_000_000.0;
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetGoal {}
+/// Why arguments are refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ArgumentError(String);
+
+impl ArgumentError {
+    pub fn hint(&self) -> &'static str {
+        "see the tool's input schema"
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CreateGoal {
+pub struct GetGoal {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateGoal {
     /// In the user's words
     objective: String,
     /// Not with `budget_profile`
@@ -55,12 +70,12 @@ enum ProfileName {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct UpdateGoal {
-    pub(super) status: Option<NewStatus>,
+pub struct UpdateGoal {
+    pub status: Option<NewStatus>,
     items: Option<Vec<ProofArgument>>,
-    pub(super) goal_id: Option<String>,
+    pub goal_id: Option<String>,
     /// Default `self_update`: your own audit
-    pub(super) completed_by: Option<Judge>,
+    pub completed_by: Option<Judge>,
     /// The obstacle and what would remove it
     blocked_reason: Option<String>,
 }
@@ -76,7 +91,7 @@ struct ProofArgument {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum NewStatus {
+pub enum NewStatus {
     Complete,
     Blocked,
 }
@@ -84,26 +99,26 @@ pub(super) enum NewStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum Judge {
+pub enum Judge {
     SelfUpdate,
     Evaluator,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordVerdict {
-    pub(super) verdict: VerdictArgument,
+pub struct RecordVerdict {
+    pub verdict: VerdictArgument,
     reason: Option<String>,
     /// At most 20 short items
     evidence: Option<Vec<String>>,
-    pub(super) goal_id: Option<String>,
+    pub goal_id: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum VerdictArgument {
+pub enum VerdictArgument {
     Complete,
     Incomplete,
     Unverifiable,
@@ -112,21 +127,21 @@ pub(super) enum VerdictArgument {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct UpdateObjective {
-    pub(super) objective: String,
-    pub(super) goal_id: Option<String>,
+pub struct UpdateObjective {
+    pub objective: String,
+    pub goal_id: Option<String>,
 }
 
 /// The arguments of tools that take only a goal id.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WhichGoal {
-    pub(super) goal_id: Option<String>,
+pub struct WhichGoal {
+    pub goal_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WaitGoal {
+pub struct WaitGoal {
     seconds: Option<i64>,
     /// `17:30`, date and time, or `in 3h`; latest moment of a condition
     until: Option<String>,
@@ -136,11 +151,30 @@ pub(super) struct WaitGoal {
     pid: Option<i64>,
     /// Until it exits 0; one of the goal's or the user's list
     command: Option<String>,
-    pub(super) goal_id: Option<String>,
+    pub goal_id: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Recall {
+    /// Words that must all match; the last may be a prefix
+    query: String,
+    /// 1 to 50, default 10
+    limit: Option<i64>,
+    #[schemars(extend("enum" = category_names()))]
+    category: Option<String>,
+}
+
+/// What to search for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Search<'a> {
+    pub query: &'a str,
+    pub limit: usize,
+    pub category: Option<Category>,
 }
 
 /// Parses the arguments of a call; an error names the wrong argument.
-pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, ToolError> {
+pub fn read<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, ArgumentError> {
     let error = match T::deserialize(arguments) {
         Ok(read) => return Ok(read),
         Err(error) => plain(&error),
@@ -156,7 +190,7 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, Too
         Some(key) => format!("argument `{key}`: {error}"),
         None => format!("arguments: {error}"),
     };
-    Err(wrong(text::cut(&message, 300)))
+    Err(wrong(text::headline(&message, 300)))
 }
 
 fn plain(error: &serde_json::Error) -> String {
@@ -164,15 +198,15 @@ fn plain(error: &serde_json::Error) -> String {
     error.replace("expected f64", "expected a number")
 }
 
-pub(super) fn not_an_object() -> ToolError {
+pub fn not_an_object() -> ArgumentError {
     wrong("`arguments` must be an object")
 }
 
-pub(super) fn wrong(message: impl Into<String>) -> ToolError {
-    ToolError::new(message, "see the tool's input schema")
+fn wrong(message: impl Into<String>) -> ArgumentError {
+    ArgumentError(message.into())
 }
 
-pub(super) fn at_most(name: &str, text: &str, most: usize) -> Result<(), ToolError> {
+fn at_most(name: &str, text: &str, most: usize) -> Result<(), ArgumentError> {
     let length = text.chars().count();
     if length > most {
         return Err(wrong(format!("`{name}` has {length} characters; the maximum is {most}")));
@@ -180,7 +214,7 @@ pub(super) fn at_most(name: &str, text: &str, most: usize) -> Result<(), ToolErr
     Ok(())
 }
 
-pub(super) fn between(name: &str, number: i64, most: i64) -> Result<i64, ToolError> {
+fn between(name: &str, number: i64, most: i64) -> Result<i64, ArgumentError> {
     if (1..=most).contains(&number) {
         return Ok(number);
     }
@@ -191,7 +225,7 @@ pub(super) fn between(name: &str, number: i64, most: i64) -> Result<i64, ToolErr
 }
 
 /// Turns hours into seconds and dollars into millionths.
-fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, ToolError> {
+fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, ArgumentError> {
     if !(number > 0.0 && number <= most) {
         return Err(wrong(format!("`{name}` is {number}; it must be above 0 and at most {most}")));
     }
@@ -200,12 +234,12 @@ fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, ToolErro
     Ok(whole.max(1))
 }
 
-pub(super) fn objective(text: &str) -> Result<String, ToolError> {
+pub fn objective(text: &str) -> Result<String, ArgumentError> {
     goal::objective(text).map_err(|error| wrong(error.to_string()))
 }
 
 impl CreateGoal {
-    pub(super) fn new_goal(&self) -> Result<NewGoal, ToolError> {
+    pub fn new_goal(&self) -> Result<NewGoal, ArgumentError> {
         let objective = objective(&self.objective)?;
         let mut budget = match (self.token_budget, self.budget_profile) {
             (Some(_), Some(_)) => return Err(wrong("`token_budget` and `budget_profile` exclude each other")),
@@ -236,12 +270,12 @@ impl CreateGoal {
 }
 
 impl UpdateGoal {
-    pub(super) fn has_items(&self) -> bool {
+    pub fn has_items(&self) -> bool {
         self.items.is_some()
     }
 
     /// The proofs of items with their numbers.
-    pub(super) fn proofs(&self) -> Result<Vec<(i64, String)>, ToolError> {
+    pub fn proofs(&self) -> Result<Vec<(i64, String)>, ArgumentError> {
         let items = self.items.as_deref().unwrap_or_default();
         if items.is_empty() {
             return Err(wrong("set `status` or `items`"));
@@ -252,7 +286,7 @@ impl UpdateGoal {
         Ok(items.iter().map(|item| (item.item, item.proof.clone())).collect())
     }
 
-    pub(super) fn blocked_reason(&self) -> Result<&str, ToolError> {
+    pub fn blocked_reason(&self) -> Result<&str, ArgumentError> {
         if self.completed_by.is_some() {
             return Err(wrong("`completed_by` is only allowed with the status `complete`"));
         }
@@ -269,13 +303,13 @@ impl UpdateGoal {
 }
 
 impl RecordVerdict {
-    pub(super) fn reason(&self) -> Result<Option<&str>, ToolError> {
+    pub fn reason(&self) -> Result<Option<&str>, ArgumentError> {
         let reason = self.reason.as_deref();
         at_most("reason", reason.unwrap_or_default(), REASON_MAX)?;
         Ok(reason)
     }
 
-    pub(super) fn evidence(&self) -> Result<Vec<String>, ToolError> {
+    pub fn evidence(&self) -> Result<Vec<String>, ArgumentError> {
         let evidence = self.evidence.as_deref().unwrap_or_default();
         if evidence.len() > EVIDENCE_MAX {
             let items = evidence.len();
@@ -286,7 +320,7 @@ impl RecordVerdict {
 }
 
 impl WaitGoal {
-    pub(super) fn request(&self, now: Millis) -> Result<WaitRequest, ToolError> {
+    pub fn request(&self, now: Millis) -> Result<WaitRequest, ArgumentError> {
         let until = match (self.seconds, self.until.as_deref()) {
             (Some(_), Some(_)) => return Err(wrong("`seconds` and `until` exclude each other")),
             (Some(seconds), None) => Some(now + between("seconds", seconds, WAIT_MAX)? * 1_000),
@@ -307,5 +341,19 @@ impl WaitGoal {
             return Err(wrong("set `seconds`, `until`, `file`, `pid` or `command`"));
         }
         Ok(WaitRequest { until, condition })
+    }
+}
+
+impl Recall {
+    pub fn search(&self) -> Result<Search<'_>, ArgumentError> {
+        let query = self.query.trim();
+        if query.is_empty() {
+            return Err(wrong("`query` is empty"));
+        }
+        at_most("query", query, QUERY_MAX)?;
+        let limit = between("limit", self.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?;
+        let unknown = |name: &str| wrong(format!("`category`: unknown category `{}`", text::headline(name, 40)));
+        let category = self.category.as_deref().map(|name| name.parse().map_err(|_| unknown(name))).transpose()?;
+        Ok(Search { query, limit: usize::try_from(limit).unwrap_or(0), category })
     }
 }

@@ -1,0 +1,214 @@
+//! `steadfast` without arguments: which clients, goals and runs are on this machine, and the one command to type next.
+//! Starts no program and changes nothing, so that it answers at once.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use steadfast_app::overview::now::Now;
+use steadfast_hosts::doctor::HookState;
+use steadfast_hosts::{adapters, installed_version};
+use steadfast_model::clock;
+use steadfast_model::host::Host;
+use steadfast_model::text;
+use steadfast_store::Store;
+use steadfast_system::paths::Paths;
+use steadfast_views::facts;
+
+use crate::output::{self, CommandOutput};
+use crate::{plugin, programs};
+
+/// A client, as far as its files show it.
+#[derive(Debug, Clone)]
+struct ClientFacts {
+    host: Host,
+    /// On PATH.
+    is_installed: bool,
+    version: Option<String>,
+    hooks: HookState,
+}
+
+/// What decides about the next command.
+#[derive(Debug, Default)]
+struct Situation {
+    clients: Vec<ClientFacts>,
+    /// Why home, configuration or store cannot be used.
+    trouble: Option<String>,
+    /// The installed plugin is of another version.
+    is_outdated: bool,
+    /// What to do about the oldest goal or run that needs the user.
+    need: Option<String>,
+    live: usize,
+}
+
+pub(crate) fn run(db: Option<&Path>) -> CommandOutput {
+    let clients: Vec<ClientFacts> = adapters().map(|adapter| client(adapter.host, (adapter.hook_state)())).collect();
+    let mut situation = Situation { clients, ..Situation::default() };
+    let mut rows: Vec<Vec<String>> = situation.clients.iter().map(ClientFacts::row).collect();
+    let mut json = json!({"version": env!("CARGO_PKG_VERSION")});
+    match look(db) {
+        Ok((paths, page)) => {
+            situation.is_outdated = plugin::is_current(&paths.home) == Some(false);
+            if let Some(page) = page {
+                situation.need = page.needs.first().map(|need| need.hint.clone());
+                situation.live = page.header.live_goals + page.header.live_runs;
+                rows.extend(of_store(&page));
+                json["goals"] = json!(page.header.live_goals);
+                json["runs"] = json!(page.header.live_runs);
+                json["needs"] = json!(page.needs.len());
+            }
+        }
+        Err(problem) => {
+            rows.push(vec!["store".to_owned(), problem.clone()]);
+            situation.trouble = Some(problem);
+        }
+    }
+    let next = situation.next();
+    json["clients"] = situation.clients.iter().map(ClientFacts::json).collect();
+    json["next"] = json!(next);
+    let table = output::indented(&output::columns(&rows)).join("\n");
+    let text = format!(
+        "steadfast {}: keeps coding agents on the job\n\n{table}\n\nnext: {next}\nmore: steadfast demo, steadfast --help",
+        env!("CARGO_PKG_VERSION")
+    );
+    CommandOutput { text, json, code: 0 }
+}
+
+fn client(host: Host, hooks: HookState) -> ClientFacts {
+    let program = programs::on_path(host.capabilities().program);
+    let version = program.as_deref().and_then(installed_version);
+    ClientFacts { host, is_installed: program.is_some(), version, hooks }
+}
+
+/// The home, and the first page of the store if there is one; otherwise what is wrong with them.
+fn look(db: Option<&Path>) -> Result<(Paths, Option<Now>), String> {
+    let paths = Paths::find(db).map_err(|error| error.to_string())?;
+    let store = Store::open_if_there(&paths.store).map_err(|error| error.to_string())?;
+    let page = store.map(|store| facts::now(store.read(), &paths, clock::now())).transpose();
+    let page = page.map_err(|error| error.to_string())?;
+    Ok((paths, page))
+}
+
+fn of_store(page: &Now) -> [Vec<String>; 2] {
+    let count = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
+    let listed = |parts: Vec<Option<String>>| {
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    };
+    let needing = format!("need{} you", if page.needs.len() == 1 { "s" } else { "" });
+    let goals = listed(vec![
+        count(page.working.len(), "working"),
+        count(page.waiting.len(), "waiting"),
+        count(page.needs.len(), &needing),
+    ]);
+    let runs = listed(vec![count(page.header.live_runs, "running")]);
+    [vec!["goals".to_owned(), goals], vec!["runs".to_owned(), runs]]
+}
+
+impl ClientFacts {
+    /// The complaint about a version that is too old, and what to type.
+    fn old(&self) -> Option<(String, &'static str)> {
+        let facts = self.host.capabilities();
+        let (check, version) = (facts.version_check.as_ref()?, self.version.as_deref()?);
+        check.is_too_old(version).then(|| (check.complaint(facts.product, version), check.update))
+    }
+
+    fn state(&self) -> String {
+        match &self.hooks {
+            _ if !self.is_installed => "not found on PATH".to_owned(),
+            HookState::Absent => "found, not set up".to_owned(),
+            HookState::Ready => "set up".to_owned(),
+            HookState::Silent(check) => text::one_line(&check.detail),
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let product = self.host.capabilities().product;
+        let name = self.version.as_deref().map_or_else(|| product.to_owned(), |version| format!("{product} {version}"));
+        let old = if self.old().is_some() { "; this version is too old" } else { "" };
+        vec![name, format!("{}{old}", self.state())]
+    }
+
+    fn json(&self) -> Value {
+        let hooks = match &self.hooks {
+            HookState::Absent => "absent",
+            HookState::Ready => "ready",
+            HookState::Silent(_) => "silent",
+        };
+        json!({
+            "host": self.host, "installed": self.is_installed, "version": self.version, "hooks": hooks,
+            "detail": self.state(), "too_old": self.old().is_some(),
+        })
+    }
+}
+
+impl Situation {
+    /// The one thing to do next, the most urgent first.
+    fn next(&self) -> String {
+        if self.trouble.is_some() {
+            return "steadfast doctor".to_owned();
+        }
+        let mut installed = self.clients.iter().filter(|client| client.is_installed).peekable();
+        if installed.peek().is_none() {
+            let products: Vec<&str> = Host::ALL.iter().map(|host| host.capabilities().product).collect();
+            return format!("install {}; then type steadfast setup", products.join(" or "));
+        }
+        if let Some((complaint, update)) = self.clients.iter().find_map(ClientFacts::old) {
+            return format!("{update}   ({complaint})");
+        }
+        let ready = self.clients.iter().find(|client| client.is_installed && client.hooks == HookState::Ready);
+        if self.is_outdated || installed.clone().all(|client| client.hooks == HookState::Absent) {
+            return "steadfast setup".to_owned();
+        }
+        let silent = installed.find_map(|client| match &client.hooks {
+            HookState::Silent(check) => check.hint.clone(),
+            _ => None,
+        });
+        match (ready, silent, &self.need) {
+            (_, Some(hint), _) => hint,
+            (_, None, Some(need)) => need.clone(),
+            _ if self.live > 0 => "steadfast top".to_owned(),
+            (Some(ready), None, None) => {
+                let facts = ready.host.capabilities();
+                let (program, prefix) = (facts.program, facts.command_prefix);
+                format!(
+                    "start `{program}` in a project and type {prefix}start \"All tests pass\" --verify \"make test\""
+                )
+            }
+            (None, None, None) => "steadfast setup".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_hosts::doctor::warn;
+
+    use super::*;
+
+    fn client(host: Host, version: Option<&str>, hooks: HookState) -> ClientFacts {
+        ClientFacts { host, is_installed: true, version: version.map(str::to_owned), hooks }
+    }
+
+    #[test]
+    fn the_most_urgent_thing_is_next() {
+        let mut situation = Situation::default();
+        assert!(situation.next().starts_with("install Claude Code or Codex"), "{}", situation.next());
+        situation.clients = vec![client(Host::Claude, Some("2.1.197"), HookState::Absent)];
+        assert_eq!(situation.next(), "steadfast setup");
+        situation.clients[0].hooks = HookState::Ready;
+        assert!(situation.next().contains("/goal-start"), "{}", situation.next());
+        situation.live = 1;
+        assert_eq!(situation.next(), "steadfast top");
+        situation.need = Some("steadfast goal resume".to_owned());
+        assert_eq!(situation.next(), "steadfast goal resume");
+        let silent = HookState::Silent(warn("codex_hooks", "not trusted", "start `codex`, type /hooks"));
+        situation.clients.push(client(Host::Codex, None, silent));
+        assert_eq!(situation.next(), "start `codex`, type /hooks");
+        situation.is_outdated = true;
+        assert_eq!(situation.next(), "steadfast setup");
+        situation.clients[0].version = Some("2.0.1".to_owned());
+        assert!(situation.next().starts_with("claude update "), "{}", situation.next());
+        situation.trouble = Some("the store is damaged".to_owned());
+        assert_eq!(situation.next(), "steadfast doctor");
+    }
+}
