@@ -68,7 +68,10 @@ def draw(lines, colours):
         starts.append(now)
         now += PER_HEADING if re.match(r"^(\$ |\d\. |Promises)", line) else PER_LINE if line else 0.0
     total = now + AT_END
-    percent = lambda seconds: f"{100 * seconds / total:.2f}%"
+
+    def percent(seconds):
+        return f"{100 * seconds / total:.2f}%"
+
     scrolled = max(len(lines) - ROWS, 0)
     css = [f".s{{animation:s {total:.1f}s steps(1,end) infinite}}", f".l{{animation-duration:{total:.1f}s;"
            "animation-timing-function:steps(1,end);animation-iteration-count:infinite}"]

@@ -4,13 +4,14 @@ The blocks of a page run in order in one shell, in a home and a project of their
 
 - ```sh is run and must exit with 0; ```claude is typed into a stand-in for Claude Code, and its answers must have the
   lines that follow each `> ` line;
-- a ```yaml, ```toml, ```markdown or ```json block whose first line is a comment with a path is written to that file;
+- a ```yaml, ```toml, ```markdown or ```json block whose first line is a comment with a path becomes that file;
 - `<!-- sh: COMMAND -->`, and lines between `<!-- sh` and `-->`, run unseen: preparations and checks;
 - `<!-- with a live session -->` opens a session of that stand-in in the project before the page begins;
 - `<!-- not run: WHY -->` above a block leaves it out; `<!-- until stopped -->` runs it until it has settled, and stops it.
 
 What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page writes.
 """
+import contextlib
 import os
 import re
 import shlex
@@ -19,18 +20,19 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pages import REPOSITORY, blocks, is_run, pages
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
-# Pages whose blocks change this repository, or that other steps of ./test run.
+# Pages whose commands are for a clone of this repository.
 ELSEWHERE = {
     "docs/reliability.md": "`./test` runs `./faults --short`",
     "docs/benchmarks.md": "benchmarks are not tests",
 }
 FILES = ("yaml", "toml", "markdown", "json")
-NAMED = re.compile(r"^(?:# |<!-- |// )(\.claude/\S+|~/\S+|[\w.-]+\.(?:md|sh|yaml|toml|json))(?: -->)?$")
+NAMED = re.compile(r"^(?:# |<!-- |// )(\.claude/[\w./-]+|~/[\w./-]+|[\w.-]+\.(?:md|sh|yaml|toml|json))(?: -->)?$")
 LIMIT = 180
 LIVE = "<!-- with a live session -->"
 
@@ -49,8 +51,8 @@ def script_of(todo):
         parts.append(f"echo {number} >&9\n")
         file = named_file(block)
         if file:
-            path = shlex.quote(file[0]).replace("'~/", "~/'") if "'" in shlex.quote(file[0]) else file[0]
-            parts.append(f'mkdir -p "$(dirname {path})"\ncat > {path} <<\'END OF THE FILE\'\n{file[1]}END OF THE FILE\n')
+            path, text = file
+            parts.append(f"mkdir -p $(dirname {path})\ncat > {path} <<'END OF THE FILE'\n{text}END OF THE FILE\n")
         elif block.language == "claude":
             parts.append(f"python3 {shlex.quote(str(STAND_IN))} type <<'END OF TYPING'\n{block.text}END OF TYPING\n")
         elif block.mark == "until stopped":
@@ -141,8 +143,10 @@ def run_page(page, todo):
                 code = shell.wait(LIMIT)
             except subprocess.TimeoutExpired:
                 code = f"none after {LIMIT} s"
-                os.killpg(shell.pid, signal.SIGKILL)
-                shell.wait()
+        # Also what the page left in the background.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
         subprocess.run([environment["SANDBOX"] + "/bin/steadfast", "goal", "pause", "--all"], env=environment,
                        cwd=sandbox / "project", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         if client:
@@ -152,7 +156,7 @@ def run_page(page, todo):
         passed = int(steps[-1]) if steps else 0
         if passed == len(todo):
             return passed, None
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-25:])
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
         return passed, f"{todo[passed].place}: exit code {code}\n{todo[passed].text}--\n{tail}"
 
 
@@ -160,7 +164,7 @@ def main(wanted):
     for needed in ("git", "bash", "jq", "sqlite3"):
         if not shutil.which(needed):
             sys.exit(f"{needed} is needed; ./test installs it")
-    passed, failed, left_out = 0, 0, []
+    work, left_out = [], []
     for page in pages():
         name = str(page.relative_to(REPOSITORY))
         if not is_run(page) or wanted and name not in wanted:
@@ -173,14 +177,18 @@ def main(wanted):
                 left_out.append(f"{block.place}: {why}")
             elif counts:
                 todo.append(block)
-        if not any(block.language in ("sh", "claude") for block in todo):
-            continue
-        done, problem = run_page(page, todo)
-        passed += done
-        failed += len(todo) - done
-        print(f"{'ok  ' if problem is None else 'FAIL'} {name}: {done} of {len(todo)} blocks", flush=True)
-        if problem:
-            print(problem, flush=True)
+        if any(block.language in ("sh", "claude") for block in todo):
+            work.append((page, todo))
+    passed, failed = 0, 0
+    # Most of their time is waiting.
+    with ThreadPoolExecutor(3) as pool:
+        for (page, todo), (done, problem) in zip(work, pool.map(run_page, *zip(*work))):
+            passed += done
+            failed += len(todo) - done
+            name = page.relative_to(REPOSITORY)
+            print(f"{'ok  ' if problem is None else 'FAIL'} {name}: {done} of {len(todo)} blocks", flush=True)
+            if problem:
+                print(problem, flush=True)
     for line in left_out:
         print(f"not run {line}")
     print(f"{passed} passed, {failed} failed")

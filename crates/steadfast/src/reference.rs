@@ -39,9 +39,7 @@ fn check(name: &str, text: &str) {
 
 /// A page: its title, what it is about, and where it comes from.
 fn page(title: &str, about: &str) -> String {
-    format!(
-        "# {title}\n\n{about}\n\n<!-- Written from the code by crates/steadfast/src/reference.rs; do not edit. -->\n"
-    )
+    format!("# {title}\n\n{about}\n<!-- Written from the code by crates/steadfast/src/reference.rs; do not edit. -->\n")
 }
 
 /// A table of Markdown.

@@ -1,5 +1,7 @@
 //! The command line, the slash commands, the tools of agents and the exit codes.
 
+use std::fmt::Write as _;
+
 use clap::{Arg, Command, CommandFactory as _};
 use serde_json::Value;
 use steadfast_hosts::command::AnsweredBy;
@@ -16,9 +18,7 @@ const EVERYWHERE: [&str; 5] = ["help", "version", "db", "json", "session"];
 fn the_page_of_commands_is_current() {
     let mut cli = Cli::command().disable_help_subcommand(true);
     cli.build();
-    let about = "Every command with its arguments, as `--help` shows them. All take `--json` (print JSON), `--db PATH` (use\n\
-        this store) and `--help`; those of `steadfast goal` also take `--session ID`.";
-    let mut text = page("Commands", about);
+    let mut text = page("Commands", include_str!("intro/commands.md"));
     for command in visible(&cli) {
         write(command, "steadfast", 2, &mut text);
     }
@@ -32,18 +32,18 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 fn write(command: &Command, parent: &str, level: usize, text: &mut String) {
     let name = format!("{parent} {}", command.get_name());
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    text.push_str(&format!("\n{} {name}\n\n{}.\n", "#".repeat(level), prose(&about)));
+    write!(text, "\n{} {name}\n\n{}.\n", "#".repeat(level), prose(&about)).unwrap();
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim().strip_prefix("Usage: ").unwrap_or_default().replace("\n       ", "\n");
-    text.push_str(&format!("\n```text\n{usage}\n```\n"));
+    write!(text, "\n```text\n{usage}\n```\n").unwrap();
     let is_shown = |it: &&Arg| !it.is_hide_set() && !EVERYWHERE.contains(&it.get_id().as_str());
     let arguments: Vec<&Arg> = command.get_arguments().filter(is_shown).collect();
     if !arguments.is_empty() {
         let row = |argument: &&Arg| [code(&spelled(argument)), meaning(argument)];
-        text.push_str(&format!("\n{}", table(["argument", "meaning"], arguments.iter().map(row))));
+        write!(text, "\n{}", table(["argument", "meaning"], arguments.iter().map(row))).unwrap();
     }
     if let Some(after) = command.get_after_help() {
-        text.push_str(&format!("\n```text\n{}\n```\n", after.to_string().trim()));
+        write!(text, "\n```text\n{}\n```\n", after.to_string().trim()).unwrap();
     }
     for inner in visible(command) {
         write(inner, &name, (level + 1).min(4), text);
@@ -68,21 +68,18 @@ fn meaning(argument: &Arg) -> String {
     let values = argument.get_possible_values();
     let names: Vec<String> = values.iter().filter(|it| !it.is_hide_set()).map(|it| code(it.get_name())).collect();
     if argument.get_action().takes_values() && !names.is_empty() {
-        text.push_str(&format!(": {}", names.join(", ")));
+        write!(text, ": {}", names.join(", ")).unwrap();
     }
     let defaults = argument.get_default_values().iter().map(|it| code(&it.to_string_lossy())).collect::<Vec<_>>();
     if argument.get_action().takes_values() && !defaults.is_empty() {
-        text.push_str(&format!(" (default {})", defaults.join(", ")));
+        write!(text, " (default {})", defaults.join(", ")).unwrap();
     }
     text
 }
 
 #[test]
 fn the_page_of_slash_commands_is_current() {
-    let about = "Typed in Claude Code as `/goal-VERB`, in Codex as `$goal-VERB`. Without `steadfast setup`, a plugin that is\n\
-        loaded by `claude --plugin-dir` has them as `/steadfast:goal-VERB`. In a terminal, `steadfast goal VERB` does the same.\n\n\
-        Those answered by the hook need no model: no tokens, no waiting.";
-    let mut text = page("Slash commands", about);
+    let mut text = page("Slash commands", include_str!("intro/slash-commands.md"));
     let rows = SLASH_COMMANDS.iter().map(|command| {
         let by = match command.answered_by {
             AnsweredBy::Hook => "the hook",
@@ -91,19 +88,17 @@ fn the_page_of_slash_commands_is_current() {
         let typed = format!("/goal-{} {}", command.name, command.arguments);
         [code(typed.trim()), command.description.to_owned(), by.to_owned()]
     });
-    text.push_str(&format!("\n{}", table(["command", "effect", "answered by"], rows)));
+    write!(text, "\n{}", table(["command", "effect", "answered by"], rows)).unwrap();
     check("slash-commands.md", &text);
 }
 
 #[test]
 fn the_page_of_tools_is_current() {
-    let about = "The tools that an agent has on its own goal and memory (`steadfast mcp`). None of them raises a limit, undoes\n\
-        your pause or changes the verification commands. A refusal is a result with `isError: true` and a sentence.";
-    let mut text = page("Tools of the agent", about);
+    let mut text = page("Tools of the agent", include_str!("intro/tools.md"));
     for tool in crate::mcp::tools() {
         let tool = serde_json::to_value(&tool).unwrap();
         let word = |key: &str| tool[key].as_str().unwrap_or_default().to_owned();
-        text.push_str(&format!("\n## {}\n\n{}\n", word("name"), prose(&word("description"))));
+        write!(text, "\n## {}\n\n{}\n", word("name"), prose(&word("description"))).unwrap();
         let (schema, required) = (&tool["inputSchema"], &tool["inputSchema"]["required"]);
         let is_required = |name: &str| required.as_array().is_some_and(|it| it.iter().any(|it| it == name));
         let row = |(name, schema): (&String, &Value)| {
@@ -114,7 +109,7 @@ fn the_page_of_tools_is_current() {
         let fields = schema["properties"].as_object().unwrap();
         if !fields.is_empty() {
             let rows: Vec<[String; 4]> = fields.iter().map(row).collect();
-            text.push_str(&format!("\n{}", table(["argument", "type", "needed", "meaning"], rows)));
+            write!(text, "\n{}", table(["argument", "type", "needed", "meaning"], rows)).unwrap();
         }
     }
     check("tools.md", &text);
@@ -122,15 +117,9 @@ fn the_page_of_tools_is_current() {
 
 #[test]
 fn the_page_of_exit_codes_is_current() {
-    let about = "The same for every command. With `--json`, an error is `{\"error\": {\"kind\", \"message\", \"hint\"}}` on stdout\n\
-        with the same exit code; without, one line that says what is wrong and a `hint:` line with what to type, on stderr.";
-    let mut text = page("Exit codes", about);
+    let mut text = page("Exit codes", include_str!("intro/exit-codes.md"));
     let done = ["0".to_owned(), String::new(), "done".to_owned()];
     let errors = error::code::ALL.map(|(number, kind, meaning)| [number.to_string(), code(kind), meaning.to_owned()]);
-    text.push_str(&format!("\n{}", table(["code", "kind", "meaning"], [done].into_iter().chain(errors))));
-    text.push_str(
-        "\nA hook always exits with 0, or as its client's contract asks: a failure inside of it is logged, and a live goal\n\
-        pauses (`degraded`) with a message. How the reasons of a run map to codes is in [runs](../howto/runs.md#exit-codes).\n",
-    );
+    write!(text, "\n{}", table(["code", "kind", "meaning"], [done].into_iter().chain(errors))).unwrap();
     check("exit-codes.md", &text);
 }

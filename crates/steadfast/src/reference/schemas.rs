@@ -1,6 +1,12 @@
 //! What `--json` prints, from the schemas in `docs/schema/`.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
 use serde_json::Value;
+use steadfast_model::goal::PausedReason;
+use strum::IntoEnumIterator as _;
 
 use super::{check, code, page, prose, repository, table};
 
@@ -9,26 +15,53 @@ const DEEPEST: usize = 3;
 
 #[test]
 fn the_page_of_json_is_current() {
-    let about = "What scripts can rely on: the fields of every answer in JSON. Names are never renamed; fields may be added. The tables\n\
-        are made from the JSON schemas in [`schema/`](#schemas), against which `./test` validates real answers.";
-    let mut text = page("JSON", about);
+    let mut text = page("JSON", include_str!("intro/json.md"));
+    let mut links = String::new();
+    for (name, schema) in all() {
+        let title = schema["title"].as_str().unwrap_or_else(|| panic!("{name} needs a title"));
+        let short = name.trim_end_matches(".schema.json");
+        write!(text, "\n## {short}\n\n**{title}** · [{name}](../schema/{name})\n").unwrap();
+        let mut rows = Vec::new();
+        fields(&schema, &schema, "", 0, &mut rows);
+        write!(text, "\n{}", table(["field", "type", "meaning"], rows)).unwrap();
+        writeln!(links, "- [{name}](../schema/{name})").unwrap();
+    }
+    write!(text, "\n## Schemas\n\n{links}").unwrap();
+    check("json.md", &text);
+}
+
+/// The schemas with the names of their files.
+fn all() -> Vec<(String, Value)> {
     let folder = repository().join("docs/schema");
     let mut files: Vec<_> = fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    let mut links = String::new();
-    for file in &files {
+    let read = |file: PathBuf| {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        let schema: Value = serde_json::from_str(&fs_err::read_to_string(file).unwrap()).unwrap();
-        let title = schema["title"].as_str().unwrap_or_else(|| panic!("{name} needs a title"));
-        let short = name.trim_end_matches(".schema.json");
-        text.push_str(&format!("\n## {short}\n\n**{title}** · [{name}](../schema/{name})\n"));
-        let mut rows = Vec::new();
-        fields(&schema, &schema, "", 0, &mut rows);
-        text.push_str(&format!("\n{}", table(["field", "type", "meaning"], rows)));
-        links.push_str(&format!("- [{name}](../schema/{name})\n"));
+        (name, serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap())
+    };
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn every_schema_knows_every_reason_of_a_pause() {
+    let expected: BTreeSet<String> = PausedReason::iter().map(|reason| reason.to_string()).collect();
+    let mut lists = 0;
+    for (name, schema) in all() {
+        let mut open = vec![&schema];
+        while let Some(value) = open.pop() {
+            if let Some(words) = value["paused_reason"]["enum"].as_array() {
+                let words: BTreeSet<String> = words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                assert_eq!(words, expected, "{name}");
+                lists += 1;
+            }
+            match value {
+                Value::Object(fields) => open.extend(fields.values()),
+                Value::Array(values) => open.extend(values),
+                _ => {}
+            }
+        }
     }
-    text.push_str(&format!("\n## Schemas\n\n{links}"));
-    check("json.md", &text);
+    assert!(lists >= 3, "the schemas of goals list the reasons");
 }
 
 /// The fields of an object, of the objects in a list and of its alternatives.

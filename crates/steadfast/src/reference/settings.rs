@@ -1,5 +1,7 @@
 //! `config.toml` and the environment variables.
 
+use std::fmt::Write as _;
+
 use super::{check, code, page, prose, source, table};
 
 const KEYS: &str = "crates/steadfast-system/src/config/all_keys.toml";
@@ -7,22 +9,16 @@ const VARIABLES: &str = "crates/steadfast-system/src/env_vars.rs";
 
 #[test]
 fn the_page_of_the_configuration_is_current() {
-    let about = "`config.toml` in the home directory (`$STEADFAST_HOME`, else the platform's data directory + `steadfast`). All keys\n\
-        are optional. [How caps work](../howto/limits.md#caps-over-everything), [what is kept](../howto/store.md#what-is-kept-and-for-how-long).\n\n\
-        - An unknown key is named with its line and the nearest known one: `doctor` fails, commands warn, hooks report it once\n  \
-        per session. The rest of the file holds.\n\
-        - In `[limits]` a mistake is an error: no goal or run starts, and a live goal pauses (`degraded`). Fix the line, then\n  \
-        `/goal-resume`.";
-    let mut text = page("Configuration", about);
+    let mut text = page("Configuration", include_str!("intro/configuration.md"));
     for section in sections(&source(KEYS)) {
         let title = if section.name.is_empty() { "At the top".to_owned() } else { format!("[{}]", section.name) };
-        text.push_str(&format!("\n## {title}\n"));
+        write!(text, "\n## {title}\n").unwrap();
         if !section.about.is_empty() {
-            text.push_str(&format!("\n{}\n", prose(&section.about)));
+            write!(text, "\n{}\n", prose(&section.about)).unwrap();
         }
-        text.push_str(&format!("\n{}", table(["key", "default", "meaning"], section.rows)));
+        write!(text, "\n{}", table(["key", "default", "meaning"], section.rows)).unwrap();
     }
-    text.push_str(&format!("\n## All of it\n\n```toml\n{}```\n", without_header(&source(KEYS))));
+    write!(text, "\n## All of it\n\n```toml\n{}```\n", without_header(&source(KEYS))).unwrap();
     check("configuration.md", &text);
 }
 
@@ -60,11 +56,9 @@ fn without_header(text: &str) -> String {
 
 #[test]
 fn the_page_of_environment_variables_is_current() {
-    let about = "What the program reads and sets. A repository's or a client's settings cannot set those of Steadfast: export them\n\
-        where you start the client.";
-    let mut text = page("Environment variables", about);
+    let mut text = page("Environment variables", include_str!("intro/environment.md"));
     let rows = documented(&source(VARIABLES)).into_iter().map(|(name, meaning)| [code(&name), prose(&meaning)]);
-    text.push_str(&format!("\n{}", table(["variable", "meaning"], rows)));
+    write!(text, "\n{}", table(["variable", "meaning"], rows)).unwrap();
     check("environment.md", &text);
 }
 

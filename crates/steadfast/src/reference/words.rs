@@ -1,6 +1,6 @@
 //! Lists of words: events of goals, reasons of pauses and ends, kinds of messages, variables of prompts.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 
 use steadfast_model::goal::PausedReason;
 use steadfast_model::goal::event::EventKind;
@@ -22,33 +22,34 @@ fn words<T: IntoEnumIterator + EnumMessage + Display>(heading: &str) -> String {
 
 #[test]
 fn the_page_of_events_is_current() {
-    let about = "The log of a goal: `steadfast goal history --events`, or the table `goal_events` of the store (`id`, `ts`, `kind`,\n\
-        `payload`, status and version before and after, `actor`).";
-    let mut text = page("Events and reasons", about);
-    text.push_str(&format!("\n## Events of a goal\n\n{}", words::<EventKind>("kind")));
-    text.push_str(&format!(
+    let mut text = page("Events and reasons", include_str!("intro/events.md"));
+    write!(text, "\n## Events of a goal\n\n{}", words::<EventKind>("kind")).unwrap();
+    write!(
+        text,
         "\n## Why a goal is paused\n\n`paused_reason` in JSON and in the store.\n\n{}",
         words::<PausedReason>("reason")
-    ));
-    text.push_str(&format!(
-        "\n## Why a run ended\n\n`reason` in JSON and in the state files; a stage can also end under the name of its rule.\n\n{}",
+    )
+    .unwrap();
+    write!(
+        text,
+        "\n## Why a run ended\n\n`reason` in JSON and in the state files; a stage can also end by its rule.\n\n{}",
         words::<RunReason>("reason")
-    ));
-    text.push_str(&format!(
+    )
+    .unwrap();
+    write!(
+        text,
         "\n## Messages to you\n\nThe words of `[notify] events`, and `kind` of a webhook.\n\n{}",
         words::<MessageKind>("kind")
-    ));
+    )
+    .unwrap();
     check("events.md", &text);
 }
 
 #[test]
 fn the_page_of_variables_is_current() {
-    let about = "What `${NAME}` means in the prompts of loops and pipelines. They are replaced in one pass: inserted text is not\n\
-        searched again. `$${NAME}` writes `${NAME}`; an unknown name stays as it is and is reported.";
-    let mut text = page("Variables of prompts", about);
+    let mut text = page("Variables of prompts", include_str!("intro/variables.md"));
     let row = |(name, meaning): (&str, &str)| [code(&format!("${{{name}}}")), prose(meaning)];
     let rows = template::VARIABLES.into_iter().chain(template::OF_DEFINITIONS).map(row);
-    text.push_str(&format!("\n{}", table(["variable", "value"], rows)));
-    text.push_str("\nExamples are in [loops and pipelines](../runs.md#variables).\n");
+    write!(text, "\n{}", table(["variable", "value"], rows)).unwrap();
     check("variables.md", &text);
 }
