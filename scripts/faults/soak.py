@@ -103,6 +103,7 @@ AGED = {
     "sessions": ("session_id", ["started_at_ms", "last_seen_ms", "ended_at_ms"]),
     "goals": ("session_id", ["created_at_ms", "updated_at_ms"]),
     "session_snapshots": ("session_id", ["written_at_ms"]),
+    "transcript_cursors": ("session_id", ["updated_at_ms"]),
 }
 DAYS_BETWEEN_LINES = 25
 WORDS = "parser lexer reader cache index query plan".split()
@@ -155,6 +156,8 @@ class Soak:
         for table, (key, columns) in AGED.items():
             back = ", ".join(f"{column} = {column} - {DAYS_BETWEEN_LINES * 86_400_000}" for column in columns)
             db.execute(f"UPDATE {table} SET {back} WHERE {key} IN ({over})")
+        # What is looked at once a day is due again.
+        db.execute(f"UPDATE upkeep SET due_at_ms = due_at_ms - {DAYS_BETWEEN_LINES * 86_400_000}")
         db.commit()
         db.close()
 
