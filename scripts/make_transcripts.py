@@ -41,7 +41,7 @@ class World:
         self.options = options
         self.random = random.Random(options.seed)
         self.seconds = START
-        self.bytes = 0
+        self.bytes = self.files = self.lines = 0
         self.totals = Totals()
         letters = self.random.choices(string.ascii_lowercase + "     \n\"\\é", k=200_000)
         self.text = "".join(letters)
@@ -107,7 +107,7 @@ class File:
                 shown["output_tokens"] = pick.randint(1, output)
             self.add("assistant", message={**message, "content": [block], "usage": shown}, **ids)
         for tool in tools:
-            result = world.words(100, 100 + pick.choice((500, 2_000, 20_000)))
+            result = world.words(100, 100 + pick.choice((200, 800, 6_000)))
             self.add("user", message={"role": "user", "content": [{"type": "tool_result", "tool_use_id": tool, "content": result}]},
                      toolUseResult={"stdout": result, "stderr": ""})
 
@@ -137,6 +137,8 @@ class File:
         data = text.encode()
         self.path.write_bytes(data)
         self.world.bytes += len(data)
+        self.world.files += 1
+        self.world.lines += len(self.lines)
 
 
 def write_session(world, directory, project, earlier):
@@ -166,7 +168,7 @@ def main():
     parser.add_argument("--totals", type=pathlib.Path, required=True, help="file for the correct totals, as JSON")
     parser.add_argument("--mb", type=float, default=500, help="size of the tree")
     parser.add_argument("--projects", type=int, default=24)
-    parser.add_argument("--responses", type=int, default=300, help="responses of a session, on average")
+    parser.add_argument("--responses", type=int, default=100, help="responses of a session, on average")
     parser.add_argument("--forks", type=float, default=0.1, metavar="RATE", help="sessions that copy another one")
     parser.add_argument("--subagents", type=float, default=0.3, metavar="RATE", help="sessions with subagents")
     parser.add_argument("--gateways", type=float, default=0.0, metavar="RATE", help="sessions without request ids")
@@ -179,7 +181,8 @@ def main():
     while world.bytes < options.mb * 1e6:
         project = world.random.choice(projects)
         write_session(world, options.directory / project.replace("/", "-"), project, earlier)
-    options.totals.write_text(json.dumps({"models": world.totals.models, "bytes": world.bytes}, indent=1))
+    sizes = {"bytes": world.bytes, "files": world.files, "lines": world.lines}
+    options.totals.write_text(json.dumps({"models": world.totals.models, **sizes}, indent=1))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ impl Workspace {
             ("PATH", std::env::var("PATH").unwrap_or_default().as_str()),
             ("TERM", "xterm-256color"),
             ("LANG", "C.UTF-8"),
-            ("SHELL", "/bin/sh"),
+            // Claude Code would prefer zsh where there is one, which splits words differently.
+            ("SHELL", "/bin/bash"),
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("HTTP_PROXY", nowhere),
             ("HTTPS_PROXY", nowhere),
