@@ -128,9 +128,13 @@ def main():
     parser.add_argument("--short", action="store_const", const="short", dest="mode", help="two minutes, for ./test")
     parser.add_argument("--sample", action="store_const", const="sample", dest="mode", help="about 15 minutes")
     parser.add_argument("--seconds", type=int, help="stop early: share this time among the operations")
-    parser.add_argument("--write", action="store_true", help="write docs/reliability.json and the table of its page")
+    parser.add_argument("--write", action="store_true",
+                        help="write docs/reliability.json and the table of its page; with a method, only its rows")
+    parser.add_argument("--printed", action="append", default=[], metavar="METHOD=FILE",
+                        help="do not run this long method: read what a run that ended well has printed")
     options = parser.parse_args()
     mode_name = options.mode or "full"
+    printed = dict(one.split("=", 1) for one in options.printed)
     mode = MODES[mode_name]
 
     why = cannot_trace()
@@ -164,12 +168,12 @@ def main():
     for thread in threads:
         thread.join()
     for method in others_wanted:
-        others.run(method, program, mode_name, options.seed, report, say)
+        others.run(method, program, mode_name, options.seed, report, say, printed.get(method))
     shutil.rmtree(directory)
 
     value = report.value(binary)
     if options.write:
-        page.write(value)
+        page.write(value, is_part=bool(options.method))
     print(json.dumps(value, indent=1) if options.json else page.table(value))
     for found in report.problems:
         say(f"PROBLEM {found['method']}, {found.get('operation', '')}: {found['problem'][:300]}")

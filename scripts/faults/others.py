@@ -1,5 +1,5 @@
 """Methods that are programs of their own: each prints what it did as one line of JSON."""
-import json, re, subprocess, sys
+import json, pathlib, re, subprocess, sys
 
 from sweep import Result
 from world import REPOSITORY
@@ -34,8 +34,9 @@ def rows(text):
     return [{"calls": int(found[-1][0].replace(",", "")), "at_first": show(found[0]), "in_the_end": show(found[-1])}]
 
 
-def run(method, binary, mode, seed, report, say):
-    """Runs one, and reads from its last line how many trials it made and how many problems it found."""
+def run(method, binary, mode, seed, report, say, printed=None):
+    """Runs one, and reads from its last line how many trials it made and how many problems it found. With the output of an
+    earlier run, only reads."""
     program, words = METHODS[method]
     path = REPOSITORY / program
     if not path.exists():
@@ -46,8 +47,11 @@ def run(method, binary, mode, seed, report, say):
         return
     of_binary = ["--binary", str(binary)] if path.suffix == ".py" else []
     of_seed = ["--seed", seed] if path.suffix == ".py" else []
-    done = subprocess.run([sys.executable, str(path), *of_binary, *of_seed, *words[mode]], cwd=REPOSITORY, capture_output=True,
-                          text=True, timeout=PATIENCE)
+    argv = [sys.executable, str(path), *of_binary, *of_seed, *words[mode]]
+    if printed:
+        done = subprocess.CompletedProcess(argv, 0, pathlib.Path(printed).read_text(), "")
+    else:
+        done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE)
     facts = read(done.stdout) or rows(done.stdout)
     total = lambda *names: sum(next((fact[name] for name in names if isinstance(fact.get(name), (int, float))), 0)
                                for fact in facts)

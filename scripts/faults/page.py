@@ -44,7 +44,7 @@ def table(value):
         lines += ["", "| method | trials | faults | losses | measured |", "| --- | ---: | ---: | ---: | --- |"]
         for row in rest:
             lines.append(f"| {row['method']} | {number(row['trials'])} | {number(row['hits'])} | {row['losses']} | "
-                         f"{measured(row.get('measured', {}))} |")
+                         f"{measured(row.get('measured', {}))}{origin(row, value)} |")
     lines += [f"\n{note}." for note in dict.fromkeys(value["notes"])]
     return "\n".join(lines)
 
@@ -58,7 +58,31 @@ def measured(facts):
     return ", ".join(parts)[:500]
 
 
-def write(value):
+ORIGIN = ("commit", "date", "mode", "seed")
+
+
+def origin(row, value):
+    """Which run a row is of, if it is another one than that of the page."""
+    differs = [f"{name} `{row[name]}`" for name in ORIGIN if row.get(name, value[name]) != value[name]]
+    return f" ({', '.join(differs)})" if differs else ""
+
+
+def merged(value):
+    """The results of the page, with rows of this run in the place of theirs."""
+    if not DATA.exists():
+        return value
+    page = json.loads(DATA.read_text())
+    key = lambda row: (row["method"], row.get("operation", row["method"]))
+    new = {key(row): {**row, **{name: value[name] for name in ORIGIN}} for row in value["rows"]}
+    rows = [new.pop(key(row), row) for row in page["rows"]] + list(new.values())
+    ran = {key(row) for row in value["rows"]}
+    problems = [found for found in page["problems"] if key(found) not in ran] + value["problems"]
+    return {**page, "rows": rows, "problems": problems, "notes": page["notes"] + value["notes"]}
+
+
+def write(value, is_part):
+    """Writes the page; a run of one method replaces only its rows."""
+    value = merged(value) if is_part else value
     kept = {**value, "problems": [{name: found[name] for name in found if name != "output"} for found in value["problems"]]}
     DATA.write_text(json.dumps(kept, indent=1) + "\n")
     text = PAGE.read_text()

@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         CliCommand::Doctor { full, fix } => commands::doctor::run(db, full, fix),
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
-        CliCommand::Completions { shell } => commands::completions::run(&shell),
+        CliCommand::Completions { shell } => Ok(commands::completions::run(&shell)),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),

@@ -44,8 +44,9 @@ pub(crate) const FILES: &[(&str, &str)] = plugin_files![
     "commands/goal-status.md",
     "commands/goal-verify.md",
     "commands/goal-wait.md",
+    "hooks/answer.sh",
+    "hooks/every-client.json",
     "hooks/hooks.json",
-    "hooks/missing.sh",
     "skills/durable-goal/SKILL.md",
 ];
 
@@ -102,4 +103,30 @@ pub(crate) fn lasting_program() -> std::io::Result<PathBuf> {
 
 fn json_text(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_model::host::Host;
+
+    use super::*;
+
+    #[test]
+    fn the_plugin_knows_the_oldest_client_that_works() {
+        let (major, minor, patch) = Host::Claude.capabilities().version_check.as_ref().unwrap().oldest;
+        let (_, text) = FILES.iter().find(|(path, _)| *path == "hooks/answer.sh").unwrap();
+        for part in [format!("need {major}.{minor}.{patch} or later"), format!("-lt {patch} ]")] {
+            assert!(text.contains(&part), "{part}");
+        }
+    }
+
+    #[test]
+    fn every_hook_looks_for_the_program_before_it_starts_it() {
+        let files = files_for(Path::new("/opt/it's here/steadfast"));
+        let (_, hooks) = files.iter().find(|(path, _)| *path == HOOKS).unwrap();
+        let starts = hooks.matches(r"; exec '/opt/it'\\''s here/steadfast' hook claude").count();
+        assert!(starts > 20, "{hooks}");
+        assert_eq!(hooks.matches(r"command -v '/opt/it'\\''s here/steadfast' >/dev/null || ex").count(), starts);
+        assert_eq!(hooks.matches("\"command\": ").count(), starts);
+    }
 }

@@ -11,7 +11,7 @@ use crate::cli::Cli;
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
 
-pub(crate) fn run(name: &str) -> CommandResult {
+pub(crate) fn run(name: &str) -> CommandOutput {
     let shell = match name {
         "zsh" => Shell::Zsh,
         "fish" => Shell::Fish,
@@ -20,7 +20,7 @@ pub(crate) fn run(name: &str) -> CommandResult {
     let mut script = Vec::new();
     generate(shell, &mut visible_commands(), "steadfast", &mut script);
     let script = String::from_utf8_lossy(&script).trim_end().to_owned();
-    Ok(CommandOutput { json: json!({"shell": name, "script": script}), text: script, code: 0 })
+    CommandOutput { json: json!({"shell": name, "script": script}), text: script, code: 0 }
 }
 
 /// The command line without the commands that only programs call: `clap_complete` would offer them.

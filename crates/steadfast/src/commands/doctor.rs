@@ -134,6 +134,8 @@ fn store(paths: &Paths, full: bool) -> Vec<DoctorCheck> {
     checks.push(space(&store));
     checks.push(match store.journal_mode() {
         Ok(mode) if mode == "wal" => ok("store_journal", "wal"),
+        // Opened without its log, the file does not say how it is written.
+        Ok(_) if store.blocked().is_some() => ok("store_journal", "not known while the store can only be read"),
         Ok(mode) => {
             let hint = "move the store to a local disk; this file system may not support WAL";
             fail("store_journal", format!("journal mode is {mode}"), hint)

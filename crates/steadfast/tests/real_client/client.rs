@@ -44,7 +44,12 @@ impl Client {
     /// Panics without `STEADFAST_CLAUDE`, and where a network can be reached:
     /// the real client must only ever talk to the scripted model.
     pub(crate) fn new(model: &ScriptedModel) -> Self {
-        let claude = process::client_named_by("STEADFAST_CLAUDE");
+        Self::named_by("STEADFAST_CLAUDE", model)
+    }
+
+    /// The client that a variable names.
+    pub(crate) fn named_by(variable: &str, model: &ScriptedModel) -> Self {
+        let claude = process::client_named_by(variable);
         let mut client = Self { claude, workspace: Workspace::new(), plugin_dirs: vec![] };
         fs::create_dir(client.config_dir()).expect("directory");
         client.write_settings();

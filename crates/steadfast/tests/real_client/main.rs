@@ -1,5 +1,6 @@
 //! Tests with the real Claude Code and the real Codex and scripted models, offline. `./test` installs the clients, names
-//! them in `STEADFAST_CLAUDE` and `STEADFAST_CODEX` and runs these in a network namespace of their own (`scripts/netless`).
+//! them in `STEADFAST_CLAUDE`, `STEADFAST_CODEX` and `STEADFAST_OLD_CLAUDE`, and runs these in a network namespace of their
+//! own (`scripts/netless`).
 #![expect(clippy::disallowed_methods, clippy::expect_used, reason = "tests look at the world from outside")]
 
 mod announcing;

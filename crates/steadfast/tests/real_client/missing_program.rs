@@ -1,10 +1,12 @@
-//! The plugin without its program: one line that says what to type, and no model call for a command of ours.
+//! The plugin where it cannot work: without its program, and in a client that is too old. One line says what to type, and
+//! a command of ours makes no model call.
 
 use crate::client::Client;
 use crate::model::ScriptedModel;
 use crate::reply::Reply;
+use crate::request::Kind;
 use crate::tui::Tui;
-use crate::with_steadfast::{repo, steadfast};
+use crate::with_steadfast::{binary, repo, steadfast};
 use std::fs;
 use std::path::Path;
 
@@ -54,7 +56,25 @@ fn without_the_program_a_session_in_the_terminal_says_so_once() {
         screen.matches("the program is missing").count() == 2
     });
     tui.exit();
-    assert_eq!(model.requests_of(crate::request::Kind::Main).len(), 2);
+    assert_eq!(model.requests_of(Kind::Main).len(), 2);
+}
+
+/// It does not load hooks.json, which names events that it does not know, and so no other hook of ours runs.
+#[test]
+fn a_client_that_is_too_old_says_so_and_a_command_costs_nothing() {
+    let model = model();
+    let client = Client::named_by("STEADFAST_OLD_CLAUDE", &model)
+        .bin_dir(binary().parent().expect("directory of the binary"))
+        .plugin_dir(&repo().join("plugin"));
+    let tui = Tui::start(&client, &[]);
+    tui.submit("/steadfast:goal-status");
+    tui.wait_for_text("In a terminal: claude update");
+    tui.submit("Hello");
+    tui.wait_for_text("Answer 1.");
+    tui.exit();
+    // Print mode of that client shows no reason.
+    client.print(&[], "/steadfast:goal-start \"Ship it\"");
+    assert_eq!(model.requests_of(Kind::Main).len(), 1, "only for what was not a command");
 }
 
 /// Set up, then the program was deleted. The user's own command of our name still reaches the model.
@@ -68,7 +88,7 @@ fn a_program_that_is_gone_after_setup_is_named_and_own_commands_still_work() {
     fs::create_dir_all(&commands).expect("directory");
     fs::write(commands.join("goal-start.md"), "Deploy now: $ARGUMENTS\n").expect("command");
     let program = client.root().join("steadfast");
-    fs::copy(crate::with_steadfast::binary(), &program).expect("copy");
+    fs::copy(binary(), &program).expect("copy");
     let done = client.command(&program).args(["setup", "claude", "--yes"]).output().expect("setup");
     assert!(done.status.success(), "{done:?}");
     fs::remove_file(&program).expect("remove");

@@ -38,6 +38,7 @@ fn check(spoil: &str, repair: &str, named: &str) {
     );
     assert!(said("doctor").contains(&named) && said("doctor").contains("exit 4"), "{}", said("doctor"));
     assert!(!said("doctor").contains("`steadfast doctor`"), "{}", said("doctor"));
+    assert!(!said("doctor").contains("journal mode is"), "it is not known: {}", said("doctor"));
     assert!(said("compact").contains("keep the old objective"), "the model keeps its goal: {}", said("compact"));
     assert!(said("compact").contains("systemMessage") && !said("compact").contains("exit"), "{}", said("compact"));
     assert_eq!(env.status()["status"], "active");
