@@ -25,6 +25,7 @@ pub mod plan;
 pub mod process;
 pub mod publish;
 pub mod run_folder;
+pub mod submission;
 pub mod supervisor;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,6 +1,7 @@
 //! `config.toml` in the home directory. Wrong types are errors with their line. Unknown keys are only warnings, so that an
 //! older binary reads a newer file; in `[limits]` they are errors.
 
+mod fleet;
 mod keys;
 mod limits;
 mod notify;
@@ -16,6 +17,7 @@ use toml::de::DeTable;
 
 use steadfast_model::host::Host;
 
+pub use fleet::FleetConfig;
 pub use limits::LimitsConfig;
 pub use notify::{NoSecret, NotifyConfig};
 pub use retention::RetentionConfig;
@@ -38,6 +40,7 @@ pub struct Config {
     pub notify: NotifyConfig,
     pub retention: RetentionConfig,
     pub statusline: StatuslineConfig,
+    pub fleet: FleetConfig,
     /// Keys that mean nothing to this version.
     #[serde(skip)]
     pub unknown: Vec<ConfigWarning>,
