@@ -32,4 +32,5 @@ pub mod testing;
 pub mod trust;
 pub mod verify;
 pub mod wait;
+pub mod work;
 pub mod worktree;
