@@ -2,13 +2,15 @@
 //! machine decides as on one machine.
 
 mod activities;
-pub mod cli;
+mod calls;
+mod cli;
 pub mod client;
 pub mod codec;
-mod commands;
+pub mod commands;
 pub mod connect;
 mod git;
 pub mod ledger;
+mod output;
 mod place;
 mod show;
 pub mod wire;

@@ -1,5 +1,5 @@
 //! The program `steadfast-fleet`.
 
 fn main() -> std::process::ExitCode {
-    steadfast_fleet::cli::main()
+    steadfast_fleet::commands::main()
 }

@@ -63,7 +63,8 @@ fn make_relative(plan: &mut Plan, project: &Path) {
 fn refuse_secrets(plan: &Plan) -> Result<(), CliError> {
     let (_, texts) = sealed::seal(plan).map_err(std::io::Error::from)?;
     let Some(place) = texts.keys().next() else { return Ok(()) };
-    let message = format!("the plan contains a secret ({}), and the fleet stores plans in git", text::headline(place, 80));
+    let message =
+        format!("the plan contains a secret ({}), and the fleet stores plans in git", text::headline(place, 80));
     let hint = "name a variable in `env` instead; each worker takes its value from its own environment";
     Err(CliError::new(code::USAGE, message, hint))
 }
