@@ -136,6 +136,7 @@ pub(in crate::top) fn empty() -> Now {
         ended: vec![],
         goals_left_out: 0,
         runs_left_out: 0,
+        fleet: None,
     }
 }
 
