@@ -15,8 +15,7 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::sync::Semaphore;
 
-use crate::client::ledger_options;
-use crate::ledger::Ledger;
+use crate::ledger::{self, Ledger};
 use crate::wire::{
     AttemptInput, AttemptReport, CheckInput, CheckReport, ConditionInput, ConditionReport, Decided, FinishInput,
     ForkInput, LedgerState, Progress, Question, RunRef, SaveInput, Spent, Using,
@@ -64,7 +63,7 @@ pub(crate) struct Drive(pub(crate) Arc<Worker>);
 
 #[activities]
 impl Agents {
-    #[activity]
+    #[activity(name = "attempt")]
     pub(crate) async fn attempt(
         self: Arc<Self>,
         ctx: ActivityContext,
@@ -143,7 +142,7 @@ impl Agents {
 
 #[activities]
 impl Checks {
-    #[activity]
+    #[activity(name = "check")]
     pub(crate) async fn check(
         self: Arc<Self>,
         ctx: ActivityContext,
@@ -154,7 +153,7 @@ impl Checks {
         self.0.look(&ctx, call).await
     }
 
-    #[activity]
+    #[activity(name = "condition")]
     pub(crate) async fn condition(
         self: Arc<Self>,
         ctx: ActivityContext,
@@ -207,7 +206,7 @@ impl Worker {
 #[activities]
 impl Drive {
     /// One step of the machine.
-    #[activity]
+    #[activity(name = "decide")]
     pub(crate) async fn decide(
         self: Arc<Self>,
         ctx: ActivityContext,
@@ -218,7 +217,7 @@ impl Drive {
     }
 
     /// Writes records and reports what the run spent.
-    #[activity]
+    #[activity(name = "record")]
     pub(crate) async fn record(self: Arc<Self>, ctx: ActivityContext, input: SaveInput) -> Result<(), ActivityError> {
         let SaveInput { record, spent } = input;
         let worker = Arc::clone(&self.0);
@@ -231,7 +230,7 @@ impl Drive {
     }
 
     /// The end of a run: its branch, its attempts' branches, the ledger.
-    #[activity]
+    #[activity(name = "finish")]
     pub(crate) async fn finish(self: Arc<Self>, ctx: ActivityContext, input: FinishInput) -> Result<(), ActivityError> {
         let FinishInput { run_ref, head, spent } = input;
         let worker = Arc::clone(&self.0);
@@ -244,7 +243,7 @@ impl Drive {
     }
 
     /// The branches of a run that a schedule started.
-    #[activity]
+    #[activity(name = "fork")]
     pub(crate) async fn fork(self: Arc<Self>, ctx: ActivityContext, input: ForkInput) -> Result<RunRef, ActivityError> {
         let worker = Arc::clone(&self.0);
         let forked = tokio::task::spawn_blocking(move || work::fork(&worker.context, &input)).await;
@@ -268,7 +267,7 @@ fn counts_usage(plan: &Plan) -> bool {
 
 async fn account(ctx: &ActivityContext, spent: Spent) -> Result<(), ActivityError> {
     let client = ctx.client();
-    let options = ledger_options();
+    let options = ledger::start_options();
     let state = LedgerState::default();
     client.signal_with_start_workflow(Ledger::run, state, Ledger::spent, spent, options).await?;
     Ok(())

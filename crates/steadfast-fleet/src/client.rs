@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_system::config::FleetConfig;
 use temporalio_client::errors::{ClientError, WorkflowGetResultError, WorkflowInteractionError, WorkflowStartError};
 use temporalio_client::schedules::{
@@ -13,12 +13,14 @@ use temporalio_client::schedules::{
 };
 use temporalio_client::tonic::IntoRequest;
 use temporalio_client::{
-    Client, Memo, NamespacedClient, WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowFetchHistoryOptions,
-    WorkflowGetResultOptions, WorkflowHandle, WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowListOptions,
-    WorkflowSignalOptions, WorkflowStartOptions, WorkflowTerminateOptions,
+    Client, Memo, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionStatus,
+    WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle, WorkflowIdConflictPolicy,
+    WorkflowIdReusePolicy, WorkflowListOptions, WorkflowSignalOptions, WorkflowStartOptions, WorkflowTerminateOptions,
 };
 use temporalio_common::MemoValues;
-use temporalio_common::data_converters::{DecodablePayloads, PayloadConversionError, SerializationContextData};
+use temporalio_common::data_converters::{
+    DecodablePayloads, PayloadConversionError, RawValue, SerializationContextData,
+};
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
@@ -27,9 +29,12 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
 };
 
 use crate::connect::{self, Address, FleetError};
-use crate::ledger::{LEDGER_ID, Ledger};
+use crate::ledger::{self, LEDGER_ID, Ledger};
 use crate::wire::{Answer, Caps, LedgerState, Progress, RunInput, Status};
 use crate::workflow::{self, DRIVE_QUEUE, RunWorkflow, run_name, workflow_id};
+
+/// The type and queue of a workflow that only tells the server's time.
+const CLOCK: &str = "steadfast-clock";
 
 /// A run with an attempt of an activity, or anything else that a workflow waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -330,7 +335,7 @@ impl Fleet {
 
     /// Sets the caps of a day over all runs of the namespace.
     pub async fn set_caps(&self, caps: Caps) -> Result<(), FleetError> {
-        let options = ledger_options();
+        let options = ledger::start_options();
         let started = self.client.signal_with_start_workflow(
             Ledger::run,
             LedgerState::default(),
@@ -371,6 +376,21 @@ impl Fleet {
             .collect())
     }
 
+    /// The server's time minus this machine's. Only an event has the server's time, so a workflow is started that no
+    /// worker takes and the server ends at once.
+    async fn clock_difference(&self) -> Result<Option<i64>, FleetError> {
+        let id = format!("{CLOCK}-{}", uuid::Uuid::new_v4());
+        let options = WorkflowStartOptions::new(CLOCK, id).execution_timeout(Duration::from_secs(1)).build();
+        let before = clock::now();
+        let started = self.client.start_workflow(UntypedWorkflow::new(CLOCK), RawValue::empty(), options).await;
+        let handle = started.map_err(|error| self.of_start(&error, CLOCK))?;
+        let after = clock::now();
+        let described = handle.describe(WorkflowDescribeOptions::default()).await;
+        let described = described.map_err(|error| self.of_interaction(&error, CLOCK))?;
+        let between = before.saturating_add(after) / 2;
+        Ok(described.start_time().and_then(millis).map(|at| at.saturating_sub(between)))
+    }
+
     /// Asks the server about itself and the namespace.
     pub async fn facts(&self) -> Result<ServerFacts, FleetError> {
         let mut service = self.client.connection().workflow_service();
@@ -379,20 +399,14 @@ impl Fleet {
         let request = DescribeNamespaceRequest { namespace: self.client.namespace(), ..Default::default() };
         let namespace = service.describe_namespace(request.into_request()).await;
         let namespace = namespace.map_err(|status| self.of_status(&status, ""))?.into_inner();
+        let clock_difference_ms = self.clock_difference().await?;
         let retention = namespace.config.and_then(|config| config.workflow_execution_retention_ttl);
         Ok(ServerFacts {
             version: cluster.into_inner().server_version,
             retention_days: retention.map_or(0, |retention| retention.seconds / 86_400),
-            clock_difference_ms: None,
+            clock_difference_ms,
         })
     }
-}
-
-pub(crate) fn ledger_options() -> WorkflowStartOptions {
-    WorkflowStartOptions::new(DRIVE_QUEUE, LEDGER_ID)
-        .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-        .build()
 }
 
 fn of_payload(error: &PayloadConversionError) -> FleetError {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::UNIX_EPOCH;
 
 use steadfast_model::clock::{HOUR, Millis};
+use temporalio_client::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowStartOptions};
 use temporalio_common::MemoValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
@@ -13,7 +14,7 @@ use temporalio_workflow::{
 };
 
 use crate::wire::{Caps, LedgerState, Seen, Spent};
-use crate::workflow::{RunWorkflow, STATUS_MEMO};
+use crate::workflow::{DRIVE_QUEUE, RunWorkflow, STATUS_MEMO};
 
 pub const LEDGER_ID: &str = "steadfast-ledger";
 /// News after which the history is cut.
@@ -77,6 +78,14 @@ impl Ledger {
     pub fn set_caps(&mut self, _: &mut SyncWorkflowContext<Self>, caps: Caps) {
         self.news.push_back(News::Caps(caps));
     }
+}
+
+/// The ledger is started by the first report.
+pub(crate) fn start_options() -> WorkflowStartOptions {
+    WorkflowStartOptions::new(DRIVE_QUEUE, LEDGER_ID)
+        .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+        .build()
 }
 
 fn now(ctx: &WorkflowContext<Ledger>) -> Millis {
