@@ -21,6 +21,7 @@ use steadfast_system::{bounded, env_vars};
 
 use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_command, of_stream};
 use self::result::ResultSource;
+pub(crate) use self::usage::{in_session as used_in_session, of_command as used_by_command};
 use crate::attempt::{Attempt, AttemptExit, AttemptSpec};
 use crate::footprint::{self, ProgressTree};
 
@@ -39,28 +40,34 @@ pub(crate) struct Invocation {
     pub prompt: String,
 }
 
+/// What holds for the supervisor of an agent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub limit: Duration,
+    /// Between TERM and KILL.
+    pub grace: Duration,
+    /// The most bytes to keep of each output; 0 for all.
+    pub output_bytes: u64,
+    /// Whether the agent ends with the process that starts its supervisor.
+    pub bound: bool,
+}
+
 impl Invocation {
     /// Writes what the supervisor of the call's attempt is to run.
-    pub(crate) fn prepare(
-        &self,
-        call: &AgentCall<'_>,
-        limit: Duration,
-        grace: Duration,
-        output_bytes: u64,
-        ordinal: u32,
-    ) -> std::io::Result<()> {
+    pub(crate) fn prepare(&self, call: &AgentCall<'_>, bounds: Bounds, ordinal: u32) -> std::io::Result<()> {
         let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let spec = AttemptSpec {
             argv: self.argv.clone(),
             directory: call.directory.to_owned(),
             env: self.env.clone(),
             env_remove: self.env_remove.clone(),
-            limit_ms: milliseconds(limit),
-            grace_ms: milliseconds(grace),
+            limit_ms: milliseconds(bounds.limit),
+            grace_ms: milliseconds(bounds.grace),
             ordinal,
             has_token: false,
-            output_bytes,
+            output_bytes: bounds.output_bytes,
             clock: None,
+            bound_to_parent: bounds.bound,
         };
         call.attempt.prepare(&spec, &self.prompt, &self.files)
     }

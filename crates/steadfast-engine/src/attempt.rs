@@ -188,11 +188,22 @@ impl Attempt {
     /// Starts the supervisor, `program __exec DIR`. It outlives this process, and starts nothing if this process dies
     /// before it has handed over the token.
     pub fn start(&self, program: &Path) -> std::io::Result<Child> {
-        self.start_in(program, &StageEnvironment::default())
+        self.start_in(program, &StageEnvironment::default(), false)
     }
 
-    /// Like [`Attempt::start`], in the environment of a stage.
-    pub(crate) fn start_in(&self, program: &Path, environment: &StageEnvironment) -> std::io::Result<Child> {
+    /// Like [`Attempt::start`], for an attempt that was prepared to end with this process: it ends when the stdin of the
+    /// supervisor is closed, which `Child::wait` does.
+    pub fn start_bound(&self, program: &Path) -> std::io::Result<Child> {
+        self.start_in(program, &StageEnvironment::default(), true)
+    }
+
+    /// Like [`Attempt::start`] or [`Attempt::start_bound`], in the environment of a stage.
+    pub(crate) fn start_in(
+        &self,
+        program: &Path,
+        environment: &StageEnvironment,
+        bound: bool,
+    ) -> std::io::Result<Child> {
         let log = durable::open_to_append(&self.supervisor_log())?.into_parts().0;
         let token = self.token();
         let mut command = Command::new(program);
@@ -200,13 +211,16 @@ impl Attempt {
         let mut supervisor = command
             .arg("__exec")
             .arg(&self.directory)
-            .stdin(if token.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdin(if token.is_some() || bound { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()?;
-        if let (Some(token), Some(mut stdin)) = (token, supervisor.stdin.take()) {
+        if let (Some(token), Some(stdin)) = (token, &mut supervisor.stdin) {
             // A supervisor that ended at once is noticed by what it did not write.
             let _ = stdin.write_all(format!("{}\n", token.as_str()).as_bytes());
+        }
+        if !bound {
+            supervisor.stdin = None;
         }
         Ok(supervisor)
     }

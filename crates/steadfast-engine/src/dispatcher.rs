@@ -3,16 +3,13 @@
 //! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
 mod approvals;
-mod artifacts;
 mod ceilings;
 mod conditions;
-mod context;
 mod entry;
-mod inputs;
 mod interruptions;
 mod leaving;
 mod merging;
-mod notes;
+mod records;
 mod sleep;
 mod spending;
 mod starting;
@@ -28,13 +25,13 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::limit::Spend;
 use steadfast_model::run::machine;
 use steadfast_model::run::{
-    Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
-    Stopping,
+    Act, AttemptId, AttemptUsage, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus, Stopping,
 };
 use steadfast_store::{Store, StoreError};
 use steadfast_system::process::ProcessId;
 
-pub use self::entry::{DriveError, Engine, drive, reopen};
+pub use self::entry::{DriveError, drive, reopen};
+pub use crate::work::Engine;
 
 use self::sleep::Sleep;
 use self::spending::Looks;
@@ -44,6 +41,7 @@ use crate::observer::{Observers, SavedStep};
 use crate::outage::{self, PendingSignals};
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
+use crate::work::{cannot_start, without_agent};
 
 /// How often requests to stop are checked.
 const CHECK_EVERY: Duration = Duration::from_millis(300);
@@ -74,22 +72,6 @@ enum EngineMessage {
     /// A message for the user.
     Note(String),
     Signal,
-}
-
-fn cannot_start(message: String) -> Outcome {
-    without_agent(FailureKind::CannotStart, message)
-}
-
-/// The outcome of an attempt whose agent did not start.
-fn without_agent(kind: FailureKind, message: String) -> Outcome {
-    Outcome::Failed(Failure {
-        kind,
-        message,
-        exit_code: None,
-        usage: AttemptUsage::default(),
-        started_at_ms: None,
-        ended_at_ms: clock::now(),
-    })
 }
 
 /// An attempt that a thread waits for.

@@ -31,11 +31,11 @@ mod tidy;
 
 pub use address::{Address, Holder, hold, holder};
 pub(crate) use aside::Aside;
-pub use exclude::{has_state_files, remove_lock_file, stop_excluding};
+pub use exclude::{has_state_files, patterns_anywhere, remove_lock_file, stop_excluding};
 pub(crate) use ignore::GitGuard;
 pub use ignore::stop_ignoring;
-pub use outputs::OutputOf;
-pub(crate) use outputs::{first_files, without_secrets};
+pub(crate) use outputs::first_files;
+pub use outputs::{OutputOf, without_secrets};
 pub use registry::{RegistryEntry, registry_key};
 pub(crate) use state::OWN_FIELDS;
 pub use tidy::{Tidied, Tidy, mark_killed, tidy};

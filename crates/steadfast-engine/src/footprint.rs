@@ -1,5 +1,8 @@
-//! One fingerprint of an iteration: the agent's answer, its summary, the progress file, and the names, sizes and times
-//! of the files it works on. Two equal fingerprints mean that nothing changed.
+//! One fingerprint of an iteration: the agent's answer, its summary, the progress file, and the files it works on. Two
+//! equal fingerprints mean that nothing changed. Files count by their content in a git repository, so that a fresh
+//! checkout is equal, and by names, sizes and times elsewhere.
+
+mod content;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -51,6 +54,10 @@ pub(crate) fn of_tree(tree: &ProgressTree<'_>) -> String {
     let ask = |arguments: &[&str]| {
         is_in_repository.then(|| LimitedCommand::ask_git(arguments, tree.directory, GIT_LIMIT, GIT_BYTES)).flatten()
     };
+    if let Some(tree) = is_in_repository.then(|| content::of(tree.directory)).flatten() {
+        add(&tree);
+        return format!("{:032x}", print.value());
+    }
     add(ask(&["rev-parse", "HEAD"]).as_deref().unwrap_or_default());
     let mut files = Vec::new();
     if let Some(names) = ask(&["ls-files", "-co", "--exclude-standard", "-z"]) {
@@ -115,32 +122,4 @@ fn walk(root: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_footprint_changes_with_answer_files_and_progress_only() {
-        let directory = tempfile::tempdir().unwrap();
-        let progress = directory.path().join(".claude/loop-progress/progress-x.txt");
-        fs_err::create_dir_all(progress.parent().unwrap()).unwrap();
-        fs_err::create_dir_all(directory.path().join("target")).unwrap();
-        fs_err::write(directory.path().join("a.txt"), "one").unwrap();
-        let tree = ProgressTree { directory: directory.path(), progress: Some(&progress), before: None };
-        let of = |answer: &str, summary: Option<&str>, tree: &ProgressTree<'_>| of(answer, summary, &of_tree(tree));
-        let first = of("Done in 3 steps", None, &tree);
-        assert_eq!(of("done  in 14 steps", None, &tree), first);
-        fs_err::write(directory.path().join(".claude/loop-state-x.json"), "{}").unwrap();
-        fs_err::write(directory.path().join("target/out"), "built").unwrap();
-        assert_eq!(of("Done in 3 steps", None, &tree), first);
-
-        let mut seen = vec![first];
-        seen.push(of("Something else", None, &tree));
-        seen.push(of("Done in 3 steps", Some("a summary"), &tree));
-        fs_err::write(&progress, "- learned something").unwrap();
-        seen.push(of("Done in 3 steps", None, &tree));
-        fs_err::write(directory.path().join("a.txt"), "three").unwrap();
-        seen.push(of("Done in 3 steps", None, &tree));
-        let different: std::collections::BTreeSet<&String> = seen.iter().collect();
-        assert_eq!(different.len(), seen.len(), "{seen:?}");
-    }
-}
+mod tests;

@@ -25,10 +25,12 @@ pub mod plan;
 pub mod process;
 pub mod publish;
 pub mod run_folder;
+pub mod submission;
 pub mod supervisor;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod trust;
 pub mod verify;
 pub mod wait;
+pub mod work;
 pub mod worktree;

@@ -57,7 +57,7 @@ pub struct KeptOutput {
 
 impl KeptOutput {
     /// Reads the beginning of a file; `None` if it is missing or has only white space.
-    pub(crate) fn read(file: PathBuf) -> Option<Self> {
+    pub fn read(file: PathBuf) -> Option<Self> {
         let Part { bytes, size, .. } = bounded::start_of(&file, KEPT_OUTPUT_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes).trim().to_owned();
         (!text.is_empty()).then_some(Self { text, file, bytes: size })

@@ -119,7 +119,7 @@ impl LimitedCommand {
 
     /// Ends the command as if its limit was reached once the flag is set.
     #[must_use]
-    pub(crate) fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+    pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
         self.cancel = cancel.clone();
         self
     }

@@ -114,6 +114,14 @@ impl Publisher {
         written.map(|()| warnings)
     }
 
+    /// The same for a project in which no engine ran: git must not see the files either.
+    pub fn show_new(&mut self, row: &RunRow) -> Result<Vec<String>, PublishError> {
+        let mut warnings = Vec::new();
+        self.stay_out_of_git(&mut warnings);
+        warnings.extend(self.show(row)?);
+        Ok(warnings)
+    }
+
     /// Records that the files show the end of a run completely, so that commands need not look again.
     pub fn set_complete(&self, row: &RunRow) {
         self.record_published(&row.run);

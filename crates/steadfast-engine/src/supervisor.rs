@@ -7,7 +7,7 @@ mod output_cap;
 mod reaper;
 mod watching;
 
-use std::io::Read as _;
+use std::io::{BufRead as _, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -73,6 +73,14 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     interrupt::listen([SIGTERM, SIGINT, SIGHUP], move |signal| {
         signal == SIGHUP || stop.send(SupervisorMessage::StopRequested).is_ok()
     })?;
+    if spec.bound_to_parent {
+        let parent_ended = sender.clone();
+        std::thread::spawn(move || {
+            wait_for_parent();
+            // The receiver is gone once the attempt has ended.
+            let _ = parent_ended.send(SupervisorMessage::StopRequested);
+        });
+    }
     let record = SupervisorRecord { identity: ProcessIdentity::own(), started_at_ms: clock::now() };
     write(&directory.join(SUPERVISOR), &durable::json(&record))?;
     here(crash::Point::RecordWritten);
@@ -120,9 +128,17 @@ fn is_in_worktree(records: &Path, workplace: &Path) -> bool {
 /// The token that the engine hands over.
 fn read_token() -> std::io::Result<Option<AttemptToken>> {
     let mut text = String::new();
-    std::io::stdin().take(TOKEN_BYTES).read_to_string(&mut text)?;
+    // Only the line: an engine to which the agent is bound keeps the rest open.
+    std::io::stdin().lock().take(TOKEN_BYTES).read_line(&mut text)?;
     // A whole line: the engine may have died while it wrote.
     Ok(text.strip_suffix('\n').filter(|text| !text.is_empty()).map(AttemptToken::new))
+}
+
+/// Waits until the process that started this one closes our stdin, or is gone.
+fn wait_for_parent() {
+    let mut stdin = std::io::stdin().lock();
+    let mut ignored = [0; 64];
+    while stdin.read(&mut ignored).is_ok_and(|length| length > 0) {}
 }
 
 /// Writes a record. On a full disk it waits for room: without its exit, a finished attempt would be repeated. An engine

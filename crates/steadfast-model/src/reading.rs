@@ -15,6 +15,7 @@ use crate::text;
 
 /// Token counts by kind. Sums saturate: a foreign file can contain any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tokens {
     #[serde(rename = "input_tokens")]
     pub input: i64,
@@ -23,7 +24,7 @@ pub struct Tokens {
     #[serde(rename = "cache_creation_tokens")]
     pub cache_creation: i64,
     /// The part of `cache_creation` that is kept for an hour, which costs more.
-    #[serde(rename = "cache_creation_1h_tokens", default)]
+    #[serde(rename = "cache_creation_1h_tokens")]
     pub cache_creation_1h: i64,
     #[serde(rename = "cache_read_tokens")]
     pub cache_read: i64,

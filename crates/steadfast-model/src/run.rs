@@ -10,6 +10,8 @@ pub mod inputs;
 pub mod machine;
 pub mod name;
 pub mod nesting;
+#[cfg(test)]
+mod older;
 mod outcome;
 mod plan;
 mod reason;
@@ -64,6 +66,7 @@ pub struct AttemptId {
 
 /// The state of a run. It stays small however long the run is, because ended iterations are only in the records.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Run {
     pub status: RunStatus,
     /// Why it ended.
@@ -79,47 +82,36 @@ pub struct Run {
     /// Set when the run has to end as soon as no attempt is active.
     pub stopping: Option<Stopping>,
     /// Whether a person or a signal asked for that end: active attempts are stopped then, and otherwise waited for.
-    #[serde(default)]
     pub cut_short: bool,
     /// The next time at which something starts if no event comes before.
     pub wait: Option<Wait>,
     /// Whether a cap over all goals and runs is reached, which ends the run like a limit of its own.
-    #[serde(default)]
     pub capped: bool,
     /// How long the run was over before it was reopened. The wall-clock limit does not count this time.
-    #[serde(default)]
     pub closed_ms: Millis,
     pub tokens: i64,
     /// The known part of the cost.
     pub cost_micros: i64,
     /// What runs spent that the agents of this one started. It counts to the limits.
-    #[serde(default)]
     pub nested_tokens: i64,
-    #[serde(default)]
     pub nested_cost_micros: i64,
     /// A part of the cost is not known.
-    #[serde(default)]
     pub cost_unknown: bool,
     /// The same since the run was started or resumed: a limit on money cannot hold from there on.
-    #[serde(default)]
     pub cost_unknown_now: bool,
     /// A part of the tokens is not known.
-    #[serde(default)]
     pub tokens_unknown: bool,
     /// An attempt since then did not report its tokens: a limit on tokens cannot hold.
-    #[serde(default)]
     pub tokens_unknown_now: bool,
     /// The most that one attempt used so far.
-    #[serde(default)]
     pub most_tokens: i64,
-    #[serde(default)]
     pub most_cost_micros: i64,
     /// The stage that ended the run: its gate did not hold, a limit of it was reached, or it failed.
-    #[serde(default)]
     pub ended_by: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StageState {
     pub status: StageStatus,
     pub started_at_ms: Option<Millis>,
@@ -134,39 +126,27 @@ pub struct StageState {
     /// The footprint of the last iteration.
     pub footprint: Option<String>,
     /// The maximum given when the run was reopened. It replaces the plan's.
-    #[serde(default)]
     pub max: Option<u32>,
     /// Iterations that were started and not committed when the run ended, each with its last attempt.
-    #[serde(default)]
     pub left: Vec<AttemptId>,
     /// Successful attempts whose rule was not tested yet when the run was stopped.
-    #[serde(default)]
     pub undecided: Vec<Undecided>,
     /// When the delay after the last iteration is over.
-    #[serde(default)]
     pub delay_until_ms: Option<Millis>,
     /// What its attempts used.
-    #[serde(default)]
     pub tokens: i64,
-    #[serde(default)]
     pub cost_micros: i64,
     /// Whether an attempt since it was started or resumed did not report its cost, or its tokens: a limit of the stage on
     /// them cannot hold.
-    #[serde(default)]
     pub cost_unknown_now: bool,
-    #[serde(default)]
     pub tokens_unknown_now: bool,
     /// How long it was over before it was reopened. Its time limit does not count this.
-    #[serde(default)]
     pub closed_ms: Millis,
     /// Iterations of a parallel stage that failed for good.
-    #[serde(default)]
     pub given_up: u32,
     /// It ended with the run, and not by its own rule. Resuming the run continues it.
-    #[serde(default)]
     pub cut_off: bool,
     /// What the person said who approved or rejected it.
-    #[serde(default)]
     pub answer: Option<String>,
 }
 
@@ -244,6 +224,7 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopping {
     pub status: RunStatus,
+    #[serde(default)]
     pub reason: String,
 }
 
@@ -279,7 +260,9 @@ pub enum Check {
 pub struct Checked {
     pub check: Check,
     /// `None` if the check could not decide; the rule does not hold then.
+    #[serde(default)]
     pub holds: Option<bool>,
+    #[serde(default)]
     pub detail: String,
     /// What a check used that asked an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -295,11 +278,26 @@ pub enum RunEvent {
     /// An attempt ended.
     Ended { id: AttemptId, outcome: Outcome },
     /// The checks of an attempt ran.
-    Checked { id: AttemptId, facts: Vec<Checked> },
+    Checked {
+        id: AttemptId,
+        #[serde(default)]
+        facts: Vec<Checked>,
+    },
     /// The condition of a stage was tested; `None` if it could not be.
-    Decided { stage: u32, holds: Option<bool>, detail: String },
+    Decided {
+        stage: u32,
+        #[serde(default)]
+        holds: Option<bool>,
+        #[serde(default)]
+        detail: String,
+    },
     /// A person approved or rejected a stage.
-    Answered { stage: u32, approved: bool, note: Option<String> },
+    Answered {
+        stage: u32,
+        approved: bool,
+        #[serde(default)]
+        note: Option<String>,
+    },
     /// The clock reached the time of [`Act::WakeAt`].
     Woke,
     /// A person, a signal or an edited file asks for the end.
@@ -307,9 +305,19 @@ pub enum RunEvent {
     /// A cap over all goals and runs is reached. Checked before the next agent starts.
     CapReached,
     /// What runs below this one spent so far, in all.
-    NestedSpent { tokens: i64, cost_micros: i64 },
+    NestedSpent {
+        #[serde(default)]
+        tokens: i64,
+        #[serde(default)]
+        cost_micros: i64,
+    },
     /// What the running attempts used so far, in all.
-    Using { tokens: i64, cost_micros: i64 },
+    Using {
+        #[serde(default)]
+        tokens: i64,
+        #[serde(default)]
+        cost_micros: i64,
+    },
     /// The machine slept for a while; that is no time of the run.
     Slept { slept_ms: Millis },
 }
@@ -336,15 +344,18 @@ pub enum Record {
     Committed {
         id: AttemptId,
         success: Box<Success>,
+        #[serde(default)]
         facts: Vec<Checked>,
     },
     StageEnded {
         stage: u32,
         status: StageStatus,
+        #[serde(default)]
         reason: String,
     },
     Finished {
         status: RunStatus,
+        #[serde(default)]
         reason: String,
     },
     Reopened,
@@ -357,6 +368,7 @@ pub enum Act {
     Start(AttemptId),
     Check {
         id: AttemptId,
+        #[serde(default)]
         checks: Vec<Check>,
     },
     Stop(Vec<AttemptId>),
@@ -366,9 +378,11 @@ pub enum Act {
     Finish,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     pub run: Run,
+    #[serde(default)]
     pub records: Vec<Record>,
+    #[serde(default)]
     pub acts: Vec<Act>,
 }

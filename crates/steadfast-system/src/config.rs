@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod all_keys;
+mod fleet;
 mod keys;
 mod limits;
 mod notify;
@@ -18,6 +19,7 @@ use toml::de::DeTable;
 
 use steadfast_model::host::Host;
 
+pub use fleet::FleetConfig;
 pub use limits::LimitsConfig;
 pub use notify::{NoSecret, NotifyConfig};
 pub use retention::RetentionConfig;
@@ -40,6 +42,7 @@ pub struct Config {
     pub notify: NotifyConfig,
     pub retention: RetentionConfig,
     pub statusline: StatuslineConfig,
+    pub fleet: FleetConfig,
     /// Keys that mean nothing to this version.
     #[serde(skip)]
     pub unknown: Vec<ConfigWarning>,

@@ -61,6 +61,10 @@ pub const ATTEMPT: &str = "STEADFAST_ATTEMPT";
 /// The directory of an attempt, in the environment of everything that testing its rule starts. The user's own commands
 /// are no agents, so it is another name.
 pub const CHECK: &str = "STEADFAST_CHECK";
+/// The file with the keys of the fleet's payloads.
+pub const FLEET_KEY_FILE: &str = "STEADFAST_FLEET_KEY_FILE";
+/// Temporal's own: where its server is.
+pub const TEMPORAL_ADDRESS: &str = "TEMPORAL_ADDRESS";
 /// For tests: the named place at which the process kills itself.
 pub const CRASH_AT: &str = "STEADFAST_CRASH_AT";
 
@@ -105,6 +109,13 @@ pub const OF_ONE_REPOSITORY: [&str; 13] = [
 ];
 /// Decides the language of other programs' messages.
 pub const LC_ALL: &str = "LC_ALL";
+/// `0` keeps git from asking for a password on a terminal.
+pub const GIT_TERMINAL_PROMPT: &str = "GIT_TERMINAL_PROMPT";
+/// The index that a git command uses.
+pub const GIT_INDEX_FILE: &str = "GIT_INDEX_FILE";
+/// Where a git command writes objects, and where else it reads them.
+pub const GIT_OBJECT_DIRECTORY: &str = "GIT_OBJECT_DIRECTORY";
+pub const GIT_ALTERNATE_OBJECT_DIRECTORIES: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
 /// Keeps git from fetching objects that a partial clone does not have.
 pub const GIT_NO_LAZY_FETCH: &str = "GIT_NO_LAZY_FETCH";
 

@@ -12,6 +12,8 @@ use steadfast_store::{Db, RunLine, RunRow, StoreError};
 use steadfast_system::paths::Paths;
 use steadfast_system::process::ProcessId;
 
+use crate::fleet;
+
 /// Whether an engine drives the run, or is about to. A lock that cannot be looked at counts as free.
 pub fn is_live(paths: &Paths, line: &RunLine, at: Millis) -> bool {
     is_driven(paths, &line.run_id, line.status, line.engine, line.updated_at_ms, at)
@@ -31,7 +33,8 @@ fn is_driven(
 
 /// The first page as of now.
 pub fn now(db: Db<'_>, paths: &Paths, at: Millis) -> Result<Now, StoreError> {
-    now::now(db, paths, &|line| is_live(paths, line, at), at)
+    let now = now::now(db, paths, &|line| is_live(paths, line, at), at)?;
+    Ok(Now { fleet: fleet::look(paths), ..now })
 }
 
 /// A run with its stages and its last `most` iterations, or with all of them.

@@ -5,6 +5,7 @@
 pub mod actions;
 pub mod chart;
 pub mod facts;
+mod fleet;
 pub mod log;
 pub mod metrics;
 pub mod report;

@@ -213,6 +213,7 @@ fn nothing() -> Now {
         ended: vec![],
         goals_left_out: 0,
         runs_left_out: 0,
+        fleet: None,
     }
 }
 

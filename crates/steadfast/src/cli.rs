@@ -1,5 +1,6 @@
 //! The command line as clap types. Each command's file says what its flags do.
 
+mod fleet;
 mod frequent;
 mod history;
 mod limits;
@@ -25,6 +26,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use steadfast_model::host::Host;
 
+pub(crate) use fleet::FleetArgs;
 pub(crate) use history::{CleanupArgs, HistoryArgs};
 pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use metrics::MetricsArgs;
@@ -93,6 +95,13 @@ pub(crate) enum CliCommand {
     /// Run stages that build on each other
     #[command(subcommand)]
     Pipeline(PipelineVerb),
+    /// Run loops and pipelines on many machines: worker, list, status, logs, kill, resume, pull
+    #[command(disable_help_flag = true, disable_help_subcommand = true)]
+    Fleet {
+        /// What `steadfast-fleet` gets; `steadfast fleet --help` lists its commands
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// Watch goals and runs in the terminal and act on them
     Top(TopArgs),
     /// Show what this repository makes agents run, and trust it

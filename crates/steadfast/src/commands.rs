@@ -5,6 +5,7 @@ pub(crate) mod db;
 mod definitions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod fleet;
 pub(crate) mod goal;
 pub(crate) mod hook;
 mod html;

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         CliCommand::Run(arguments) => commands::run::run(db, arguments, json),
         CliCommand::Loop(verb) => commands::loops::run(db, verb, json),
         CliCommand::Pipeline(verb) => commands::loops::run_pipelines(db, verb, json),
+        CliCommand::Fleet { arguments } => commands::fleet::run(arguments, json),
         CliCommand::Top(arguments) => commands::top::run(db, &arguments, json),
         CliCommand::Trust(arguments) => commands::trust::run(db, &arguments, json),
         CliCommand::Ui(arguments) => caught(|| commands::ui::run(db, &arguments, json)),

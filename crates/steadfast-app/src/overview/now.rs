@@ -2,6 +2,7 @@
 //! and what ended. Times are steady times; a view converts them when it shows them.
 
 mod ended;
+pub mod fleet;
 mod goals;
 mod header;
 pub(crate) mod pace;
@@ -45,6 +46,9 @@ pub struct Now {
     /// Live goals that are in none of the lists, because there are too many.
     pub goals_left_out: usize,
     pub runs_left_out: usize,
+    /// Runs on the fleet, if this machine belongs to one. The view asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<fleet::FleetCard>,
 }
 
 /// What everything on this machine used today.
@@ -268,6 +272,7 @@ pub fn now(db: Db<'_>, paths: &Paths, is_live: &dyn Fn(&RunLine) -> bool, at: Mi
         ended: Vec::new(),
         goals_left_out: 0,
         runs_left_out: 0,
+        fleet: None,
     };
     let live_runs = page.add_runs(db, is_live, at)?;
     page.add_goals(db, paths, &today, &live_runs, at)?;

@@ -3,6 +3,9 @@
 
 mod attempts;
 mod iterations;
+mod left;
+pub mod page;
+pub mod progress;
 mod stages;
 pub mod talk;
 mod units;
@@ -74,6 +77,9 @@ pub struct RunView {
     /// A stage waits for a person.
     #[serde(skip)]
     pub is_asking: bool,
+    /// It runs on the fleet, not on this machine.
+    #[serde(skip)]
+    pub is_of_fleet: bool,
 }
 
 /// An entry of the registry that a user wrote by hand, without a run. Missing values are null.
@@ -173,6 +179,7 @@ impl RunView {
             run_id: line.run_id,
             is_stop_requested: line.is_stop_requested,
             is_asking: line.is_asking,
+            is_of_fleet: false,
         }
     }
 
@@ -199,7 +206,15 @@ impl RunView {
             run_id: row.run_id.clone(),
             is_stop_requested: row.stop_requested.is_some(),
             is_asking: run.is_asking(),
+            is_of_fleet: false,
         }
+    }
+}
+
+impl RunView {
+    /// What the user types before a verb about this run.
+    pub fn command(&self) -> String {
+        if self.is_of_fleet { "steadfast fleet".to_owned() } else { format!("steadfast {}", self.kind) }
     }
 }
 

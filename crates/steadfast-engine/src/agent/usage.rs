@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value};
 use steadfast_hosts::stream;
+use steadfast_model::clock;
+use steadfast_model::host::Host;
 use steadfast_model::price::{self, Table};
 use steadfast_model::reading::{Bill, Tier, Tokens};
 use steadfast_model::run::AttemptUsage;
@@ -16,7 +18,7 @@ const MOST_TOKENS: f64 = 1e12;
 const MOST_DOLLARS: f64 = 1e6;
 
 /// What the command of an attempt used; `model` is the one that it was asked to use.
-pub(super) fn of_command(attempt: &Attempt, model: Option<&str>) -> AttemptUsage {
+pub(crate) fn of_command(attempt: &Attempt, model: Option<&str>) -> AttemptUsage {
     let file = result::object_in(&attempt.result());
     let reported = file.as_ref().and_then(|object| object.get("usage")).filter(|usage| !usage.is_null());
     match (reported, file.as_ref()) {
@@ -31,6 +33,13 @@ pub(super) fn of_command(attempt: &Attempt, model: Option<&str>) -> AttemptUsage
             printed.map_or_else(AttemptUsage::unknown, |usage| priced(usage, model))
         }
     }
+}
+
+/// What the client of an attempt used so far, by the files of its session.
+pub(crate) fn in_session(host: Host, attempt: &Attempt) -> Option<AttemptUsage> {
+    let started = attempt.supervisor().ok()??.started_at_ms;
+    let stream = stream::read(host, &attempt.output()).ok()?;
+    stream::session_usage(host, &stream, started, clock::now())
 }
 
 fn read(usage: &Map<String, Value>, model: Option<&str>) -> AttemptUsage {

@@ -58,6 +58,9 @@ pub struct AttemptSpec {
     /// The engine's time; the supervisor has no store.
     #[serde(default)]
     pub clock: Option<Tick>,
+    /// Whether the agent ends with the process that started the supervisor, which keeps the supervisor's stdin open.
+    #[serde(default)]
+    pub bound_to_parent: bool,
 }
 
 /// How the agent ended.

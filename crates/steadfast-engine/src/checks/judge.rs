@@ -33,6 +33,8 @@ pub(crate) struct JudgeRequest {
     pub(crate) limit: Duration,
     pub(crate) grace: Duration,
     pub(crate) output_bytes: u64,
+    /// Whether the judge ends with this process.
+    pub(crate) bound: bool,
 }
 
 /// The attempt of the nth judge; judges are asked one after the other.
@@ -159,8 +161,11 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         config: &request.config,
     };
     let invoked = agent::invocation(&call).map_err(std::io::Error::other)?;
-    invoked.prepare(&call, request.limit, request.grace, request.output_bytes, 0)?;
-    let mut supervisor = attempt.start_in(&request.program, &context.environment)?;
+    let JudgeRequest { limit, grace, output_bytes, bound, .. } = *request;
+    invoked.prepare(&call, agent::Bounds { limit, grace, output_bytes, bound }, 0)?;
+    let mut supervisor = attempt.start_in(&request.program, &context.environment, bound)?;
+    // A supervisor that is bound to this process ends its agent once this is closed.
+    let life = supervisor.stdin.take();
     // To inspect the attempt before its supervisor holds the lock would abandon it.
     while attempt.supervisor()?.is_none() {
         if supervisor.try_wait()?.is_some() {
@@ -168,6 +173,9 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    std::thread::spawn(move || supervisor.wait());
+    std::thread::spawn(move || {
+        let _life = life;
+        supervisor.wait()
+    });
     Ok(())
 }

@@ -1,162 +1,27 @@
-//! Testing the condition of a stage: the facts come from the run and the store, files are looked for where the stage will
-//! work. Nothing is run, so that a test can be repeated after a crash.
-
-use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
-
-use steadfast_model::run::condition::FactValue;
-use steadfast_model::run::{Condition, Plan, Run, StageState};
-use steadfast_model::text;
-use steadfast_store::IterationRow;
+//! Testing the condition of a stage on a thread, because git says where the stage will work.
 
 use super::{Dispatcher, DriveError, EngineMessage};
-
-const DETAIL_CHARS: usize = 300;
-
-/// A stage by its state, and the last iteration that it committed.
-struct StageFacts {
-    state: StageState,
-    last: Option<IterationRow>,
-}
+use crate::work::Deciding;
 
 impl Dispatcher<'_, '_> {
-    /// Tests the condition of a stage on a thread, because git says where the stage will work.
     pub(super) fn decide(&mut self, stage: u32) -> Result<(), DriveError> {
-        let plan = self.plan.clone();
+        let (plan, run) = (self.plan.clone(), self.run.clone());
         let Some(planned) = plan.stage(stage) else { return Ok(()) };
-        let Some(condition) = planned.when.clone() else {
+        let at = self.paths();
+        let Some(deciding) = Deciding::of(&at.view(&plan, &run), planned, self)? else {
             let _ = self.sender.send(EngineMessage::Decided { stage, holds: Some(true), detail: String::new() });
             return Ok(());
         };
-        let facts = self.facts_of(&condition)?;
         let (workplace, sender) = (self.shared_workplace(planned), self.sender.clone());
         let project = self.project.clone();
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(std::thread::spawn(move || {
             // A worktree that is not there yet will start from the project.
             let directory = workplace.inside().ok().filter(|inside| inside.is_dir()).unwrap_or(project);
-            let fact = |stage: &str, fact: &str| facts.get(stage)?.value(fact);
-            let holds = condition.evaluate(fact, |path| exists(&directory, path));
+            let (holds, detail) = deciding.decide(&directory);
             // The receiver is gone once the run has ended.
-            let _ = sender.send(decided(stage, holds, &condition));
+            let _ = sender.send(EngineMessage::Decided { stage, holds, detail });
         }));
         Ok(())
-    }
-
-    /// What is known of the stages that a condition names.
-    fn facts_of(&mut self, condition: &Condition) -> Result<BTreeMap<String, StageFacts>, DriveError> {
-        let mut facts = BTreeMap::new();
-        for name in condition.stages() {
-            let Some((number, state)) = state_of(&self.plan, &self.run, name) else { continue };
-            let run_id = self.run_id.clone();
-            let last = self.with_store(|store| store.read().end_of_stage(&run_id, number, 1))?.pop();
-            facts.insert(name.to_owned(), StageFacts { state, last });
-        }
-        Ok(facts)
-    }
-}
-
-fn decided(stage: u32, holds: Result<bool, String>, condition: &Condition) -> EngineMessage {
-    let detail = match &holds {
-        Ok(true) => String::new(),
-        Ok(false) => condition.to_string(),
-        Err(why) => why.clone(),
-    };
-    let detail = text::cut(text::printable(&detail).trim(), DETAIL_CHARS);
-    EngineMessage::Decided { stage, holds: holds.ok(), detail }
-}
-
-/// The number of a stage and its state, by its name.
-fn state_of(plan: &Plan, run: &Run, name: &str) -> Option<(u32, StageState)> {
-    let (number, _) = (1..).zip(&plan.stages).find(|(_, stage)| stage.name == name)?;
-    Some((number, run.stage_state(number)?.clone()))
-}
-
-impl StageFacts {
-    fn value(&self, fact: &str) -> Option<FactValue> {
-        let last = self.last.as_ref();
-        let text = match fact {
-            "status" => self.state.status.to_string(),
-            // The detail is for people.
-            "reason" => self.state.reason.as_deref()?.split(": ").next()?.to_owned(),
-            "exit_code" => return last.map(|row| FactValue::Number(row.exit_code.into())),
-            "iterations" => return Some(FactValue::Number(self.state.iterations.into())),
-            "decision" => last?.decision?.to_string(),
-            "summary" => last?.summary.clone()?,
-            other => {
-                let field = other.strip_prefix("fields.")?;
-                last?.fields.iter().find(|(name, _)| name == field)?.1.clone()
-            }
-        };
-        Some(FactValue::Text(text))
-    }
-}
-
-/// Whether a path is there, and inside of the directory.
-fn exists(directory: &Path, path: &str) -> bool {
-    let is_plain = Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let resolved = |path: PathBuf| fs_err::canonicalize(path).ok();
-    let (root, found) = (resolved(directory.to_owned()), resolved(directory.join(path)));
-    is_plain && root.zip(found).is_some_and(|(root, found)| found.starts_with(root))
-}
-
-#[cfg(test)]
-mod tests {
-    use steadfast_model::run::{AgentDecision, StageStatus};
-
-    use super::*;
-
-    #[test]
-    fn facts_come_from_the_state_and_the_last_iteration() {
-        let state = StageState {
-            status: StageStatus::Failed,
-            reason: Some("errors: no network: x".into()),
-            iterations: 2,
-            ..StageState::default()
-        };
-        let last = IterationRow {
-            decision: Some(AgentDecision::Stop),
-            fields: vec![("risk".into(), "7".into())],
-            exit_code: 3,
-            ..IterationRow::default()
-        };
-        let facts = StageFacts { state: state.clone(), last: Some(last) };
-        let text = |text: &str| Some(FactValue::Text(text.into()));
-        for (fact, expected) in [
-            ("status", text("failed")),
-            ("reason", text("errors")),
-            ("decision", text("stop")),
-            ("summary", None),
-            ("exit_code", Some(FactValue::Number(3))),
-            ("iterations", Some(FactValue::Number(2))),
-            ("fields.risk", text("7")),
-            ("fields.other", None),
-            ("other", None),
-        ] {
-            assert_eq!(facts.value(fact), expected, "{fact}");
-        }
-        let none = StageFacts { state, last: None };
-        assert_eq!((none.value("exit_code"), none.value("decision")), (None, None));
-    }
-
-    #[test]
-    fn only_paths_inside_of_the_directory_exist() {
-        let world = tempfile::tempdir().unwrap();
-        let directory = world.path().join("project");
-        fs_err::create_dir_all(directory.join("docs")).unwrap();
-        fs_err::write(directory.join("docs/PLAN.md"), "").unwrap();
-        fs_err::write(world.path().join("outside"), "").unwrap();
-        std::os::unix::fs::symlink("../outside", directory.join("link")).unwrap();
-        for (path, expected) in [
-            ("docs/PLAN.md", true),
-            ("./docs", true),
-            ("docs/other", false),
-            ("../outside", false),
-            ("docs/../docs/PLAN.md", false),
-            ("link", false),
-            ("/etc/passwd", false),
-        ] {
-            assert_eq!(exists(&directory, path), expected, "{path}");
-        }
     }
 }

@@ -3,35 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
 
 use steadfast_model::clock;
 use steadfast_model::run::Run;
 use steadfast_model::run::machine::{self, ReopenError};
 use steadfast_store::{Store, StoreError};
-use steadfast_system::config::Config;
 
 use super::sleep::Sleep;
 use super::spending::Looks;
-use super::{Dispatcher, EngineMessage};
+use super::{Dispatcher, Engine, EngineMessage};
 use crate::interrupt;
 use crate::lock::{LOCK_HINT, RunLock};
 use crate::observer::{Observer, Observers};
 use crate::outage::PendingSignals;
 use crate::process::Cancel;
 use crate::run_folder::{RunFolder, SealedTextGone};
-
-/// The installation that an engine works for.
-#[derive(Debug, Clone)]
-pub struct Engine {
-    /// `$STEADFAST_HOME`.
-    pub home: PathBuf,
-    /// This program, to be started as the supervisor of attempts.
-    pub program: PathBuf,
-    pub config: Config,
-    /// Between TERM and KILL.
-    pub grace: Duration,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {

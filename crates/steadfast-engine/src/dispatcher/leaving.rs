@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc;
 
-use steadfast_model::clock;
-use steadfast_model::run::{AttemptId, AttemptUsage, Failure, FailureKind, Outcome};
+use steadfast_model::run::AttemptId;
 use steadfast_model::text;
 use steadfast_system::process::ProcessId;
 
@@ -65,20 +64,4 @@ fn left_of(id: AttemptId, attempt: &Attempt) -> Option<String> {
         }
         Err(error) => Some(format!("perhaps {iteration} ({}): {error}", pid(supervisor()))),
     }
-}
-
-/// Runs the work of a thread that reports the outcome of an attempt. If it panics, the attempt is stopped: the next one
-/// must not work beside it.
-pub(super) fn outcome_of(attempt: &Attempt, grace: std::time::Duration, work: impl FnOnce() -> Outcome) -> Outcome {
-    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let left = attempt.stop(grace).err().map(|error| format!("; its agent may still run: {error}"));
-        Outcome::Failed(Failure {
-            kind: FailureKind::Lost,
-            message: format!("a thread of the engine failed{}", left.unwrap_or_default()),
-            exit_code: None,
-            usage: AttemptUsage::unknown(),
-            started_at_ms: None,
-            ended_at_ms: clock::now(),
-        })
-    })
 }

@@ -3,13 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use steadfast_hosts::stream;
-use steadfast_model::clock;
 use steadfast_model::host::Host;
 use steadfast_model::limit::Spend;
 use steadfast_model::run::{AgentKind, AttemptId, Phase, RunEvent};
 
 use super::{Dispatcher, DriveError, EngineMessage};
+use crate::agent;
 use crate::attempt::Attempt;
 
 /// How often to look. Reading long session files takes a while, so a look is followed by a rest of many times its length.
@@ -71,8 +70,8 @@ impl Dispatcher<'_, '_> {
         std::thread::spawn(move || {
             let mut used = Spend::default();
             for (host, attempt) in &readable {
-                let one = used_by(*host, attempt).unwrap_or_default();
-                used.tokens = used.tokens.saturating_add(one.tokens);
+                let one = agent::used_in_session(*host, attempt).unwrap_or_default();
+                used.tokens = used.tokens.saturating_add(one.tokens.charged());
                 used.cost_micros = used.cost_micros.saturating_add(one.cost_micros);
             }
             // The receiver is gone once the run has ended.
@@ -101,12 +100,4 @@ impl Dispatcher<'_, '_> {
         self.looks.has_stopped = !was_stopping && self.stopping.is_cancelled();
         Ok(())
     }
-}
-
-/// What an agent used so far, by the files of its session.
-fn used_by(host: Host, attempt: &Attempt) -> Option<Spend> {
-    let started = attempt.supervisor().ok()??.started_at_ms;
-    let stream = stream::read(host, &attempt.output()).ok()?;
-    let usage = stream::session_usage(host, &stream, started, clock::now())?;
-    Some(Spend { tokens: usage.tokens.charged(), cost_micros: usage.cost_micros })
 }

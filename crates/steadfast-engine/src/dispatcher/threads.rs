@@ -1,30 +1,16 @@
 //! The threads of the dispatcher: they start attempts, wait for them and read their outcomes, make checks, and stop
 //! attempts. Each thread for an attempt or a check sends its result once, as a message.
 
-use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::sync::mpsc;
 use std::time::Duration;
 
-use steadfast_model::clock::{self, Millis};
-use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, RunKind, StagePlan};
+use steadfast_model::clock;
+use steadfast_model::run::{ActiveAttempt, AttemptId, Check, Phase};
 
-use super::merging::Merging;
-use super::starting::{Launch, Workplace, limit_of};
-use super::{Dispatcher, DriveError, Engine, EngineMessage, WaitedAttempt, cannot_start, leaving};
-use crate::agent::{self, EndedAttempt};
+use super::{Dispatcher, DriveError, EngineMessage, WaitedAttempt, cannot_start};
 use crate::attempt::{self, Attempt};
-use crate::checks::judge::JudgeRequest;
-use crate::checks::{self, CheckContext};
-use crate::footprint::{self, ProgressTree};
+use crate::checks;
 use crate::process::Cancel;
-use crate::run_folder::RunFolder;
-use crate::{durable, outage};
-
-/// The time limit of a judge, unless that of its stage is shorter.
-const JUDGE_LIMIT: Duration = Duration::from_mins(15);
-/// How many earlier iterations a judge sees.
-const EARLIER: usize = 5;
+use crate::work::{AttemptNews, AttemptWork, CheckWork, Checking, Launch, Merging, limit_of};
 
 impl Dispatcher<'_, '_> {
     pub(super) fn attempt(&self, id: AttemptId) -> Attempt {
@@ -37,13 +23,22 @@ impl Dispatcher<'_, '_> {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return };
         let attempt = self.attempt(id);
-        let merging = self.merging(stage, id);
+        let (workplace, run, at) = (self.workplace(stage, id), self.run.clone(), self.paths());
+        let merging = Merging::of(&at.view(&plan, &run), stage, id, &workplace, self);
         let overdue = Cancel::default();
         self.waited.insert(id, WaitedAttempt { attempt: attempt.clone(), deadline: None, overdue: overdue.clone() });
         if launch.is_none() {
             self.set_deadline(id);
         }
-        let thread = AttemptThread {
+        let sender = self.sender.clone();
+        let tell = move |news: AttemptNews| {
+            // The receiver is gone once the engine has given up.
+            let _ = sender.send(match news {
+                AttemptNews::Started => EngineMessage::Started(id),
+                AttemptNews::Note(message) => EngineMessage::Note(message),
+            });
+        };
+        let work = AttemptWork {
             id,
             run: plan.name.clone(),
             stage: stage.clone(),
@@ -52,22 +47,21 @@ impl Dispatcher<'_, '_> {
             project: self.project.clone(),
             kind: plan.kind,
             merging,
-            workplace: self.workplace(stage, id),
+            workplace,
             progress: self.observers.prompt_values(&plan, &self.run, id).progress,
             since: if launch.is_some() { clock::now() } else { self.run.started_at_ms },
-            counts_idle: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
+            counts_idle: AttemptWork::counts_idle(&plan, stage),
             stopping: self.stopping.clone(),
             overdue,
+            bound: false,
             engine: self.engine.clone(),
-            sender: self.sender.clone(),
+            tell: Box::new(tell),
         };
+        let sender = self.sender.clone();
         let spawned = std::thread::Builder::new().spawn(move || {
-            let work = || {
-                let started = launch.map(|launch| thread.start(launch)).transpose();
-                started.map_or_else(|outcome| *outcome, |supervisor| thread.outcome(supervisor))
-            };
-            let outcome = Box::new(leaving::outcome_of(&thread.attempt, thread.engine.grace, work));
-            thread.send(EngineMessage::Ended { id, outcome });
+            let outcome = Box::new(work.carry_out(launch));
+            // The receiver is gone once the engine has given up.
+            let _ = sender.send(EngineMessage::Ended { id, outcome });
         });
         if let Err(error) = spawned {
             // It may be an agent of an earlier engine.
@@ -117,193 +111,25 @@ impl Dispatcher<'_, '_> {
     }
 
     pub(super) fn check(&mut self, id: AttemptId, wanted: Vec<Check>) -> Result<(), DriveError> {
-        let plan = self.plan.clone();
+        let (plan, run, at) = (self.plan.clone(), self.run.clone(), self.paths());
         let Some(stage) = plan.stage(id.stage) else { return Ok(()) };
-        let (workplace, branches) = (self.workplace(stage, id), self.branches_to_merge(stage));
-        let environment = Self::environment(stage, id.iteration);
-        let judge = match &stage.judge {
-            Some(agent) if wanted.contains(&Check::Judge) => Some(self.judge(stage, agent, id)?),
-            _ => None,
+        let checked = Checking {
+            engine: self.engine,
+            stage,
+            id,
+            attempt: self.attempt(id),
+            workplace: self.workplace(stage, id),
+            bound: false,
         };
-        let limit = Duration::from_secs(self.engine.config.goal.verify_timeout_seconds);
-        let (attempt, grace) = (self.attempt(id), self.engine.grace);
+        let work = CheckWork::of(&at.view(&plan, &run), checked, wanted, self)?;
         let (cancel, sender) = (self.cancel.clone(), self.sender.clone());
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(std::thread::spawn(move || {
-            // A killed engine may have left the same check running.
-            checks::end_commands(&attempt, grace);
-            let entered = environment.map_err(|why| (why.clone(), why)).and_then(|environment| {
-                let entered = workplace.enter(&cancel).map(|directory| (directory, environment));
-                entered.map_err(|error| {
-                    (format!("cannot enter the worktree: {error}"), format!("{error} ({})", error.hint()))
-                })
-            });
-            let facts = match entered {
-                Ok((directory, environment)) => {
-                    let (mark, evidence) = (Some(checks::mark_of(&attempt)), attempt.evidence());
-                    let context =
-                        CheckContext { directory, limit, cancel, mark, judge, environment, branches, evidence };
-                    wanted.iter().map(|check| checks::carry_out(check, &context)).collect()
-                }
-                // The result in another directory or environment would be wrong for this one.
-                Err((why, note)) => {
-                    let _ = sender.send(EngineMessage::Note(format!("cannot check the rule: {note}")));
-                    wanted.iter().map(|check| checks::checked(check, None, &why)).collect()
-                }
-            };
+            let note = |message| drop(sender.send(EngineMessage::Note(message)));
+            let facts = work.carry_out(&cancel, note);
             // The receiver is gone once the run has ended.
             let _ = sender.send(EngineMessage::Checked { id, facts });
         }));
         Ok(())
-    }
-
-    fn judge(&mut self, stage: &StagePlan, agent: &AgentPlan, id: AttemptId) -> Result<JudgeRequest, DriveError> {
-        let run_id = self.run_id.clone();
-        let mut earlier = self.with_store(|store| store.read().last_iterations(&run_id, EARLIER))?;
-        earlier.reverse();
-        let earlier: Vec<String> = earlier
-            .iter()
-            .filter(|row| row.id.stage == id.stage)
-            .map(|row| format!("Iteration {}: {}", row.id.iteration, row.summary.as_deref().unwrap_or("(no summary)")))
-            .collect();
-        Ok(JudgeRequest {
-            agent: agent.clone(),
-            config: self.engine.config.agents.clone(),
-            run: self.plan.name.clone(),
-            stage: stage.name.clone(),
-            iteration: id.iteration,
-            earlier: earlier.join("\n"),
-            judged: self.attempt(id),
-            program: self.engine.program.clone(),
-            limit: limit_of(stage).min(JUDGE_LIMIT),
-            grace: self.engine.grace,
-            output_bytes: self.engine.config.runs.output_bytes(),
-        })
-    }
-}
-
-/// The thread of one attempt: starts it, unless an earlier engine did, and waits for it.
-pub(super) struct AttemptThread {
-    pub(super) id: AttemptId,
-    pub(super) run: String,
-    pub(super) stage: StagePlan,
-    pub(super) attempt: Attempt,
-    pub(super) workplace: Workplace,
-    pub(super) project: PathBuf,
-    pub(super) kind: RunKind,
-    pub(super) merging: Option<Merging>,
-    progress: Option<PathBuf>,
-    /// It did not start before.
-    since: Millis,
-    /// Whether iterations without progress end the stage.
-    counts_idle: bool,
-    pub(super) stopping: Cancel,
-    overdue: Cancel,
-    pub(super) engine: Engine,
-    sender: mpsc::Sender<EngineMessage>,
-    folder: RunFolder,
-}
-
-impl AttemptThread {
-    fn outcome(&self, supervisor: Option<Child>) -> Outcome {
-        let adopted = || Some(self.attempt.supervisor().ok()??.identity.pid.cast_unsigned());
-        let pid = supervisor.as_ref().map(Child::id).or_else(adopted);
-        if let Some(mut supervisor) = supervisor {
-            self.send(EngineMessage::Started(self.id));
-            // The directory of the attempt says more than its exit code.
-            let _ = supervisor.wait();
-        }
-        let (run, iteration) = (&self.run, self.id.iteration);
-        let on_orphans = |pid: i32| {
-            self.note(format!(
-                "waiting for process {pid} of iteration {iteration}, whose supervisor is gone; `kill {run}` ends it"
-            ));
-        };
-        let wait = || self.attempt.wait_with(limit_of(&self.stage), self.engine.grace, on_orphans);
-        let exit = match self.wait_for_room(wait) {
-            Ok(exit) => exit,
-            // No other agent may be started beside it: stop it and end the run.
-            Err(error) => {
-                let left = self.attempt.stop(self.engine.grace).err().map(|_| {
-                    let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
-                    format!("; it may still be running (pid {pid})")
-                });
-                let left = left.unwrap_or_default();
-                return cannot_start(format!("cannot read the state of the attempt: {error}{left}"));
-            }
-        };
-        let directory = self.counts_idle.then(|| self.workplace.inside()).transpose().unwrap_or_else(|error| {
-            self.note(format!("cannot check for progress: {error} ({})", error.hint()));
-            None
-        });
-        let tree_before = self.folder.tree_before(self.id.stage);
-        let before = if self.id.iteration == 1 { fs_err::read_to_string(tree_before).ok() } else { None };
-        let (progress, before) = (self.progress.as_deref(), before.as_deref());
-        let tree = directory.as_deref().map(|directory| ProgressTree { directory, progress, before });
-        let report = agent::report(&EndedAttempt {
-            agent: self.stage.agent_of(self.id.iteration),
-            votes: self.stage.completion.needs_vote(),
-            markers: &self.stage.output_parse,
-            attempt: &self.attempt,
-            exit: exit.as_ref(),
-            stopping: self.stopping.is_cancelled(),
-            overdue: self.overdue.is_cancelled(),
-            tree: tree.as_ref(),
-            since: self.since,
-            now: clock::now(),
-        });
-        self.attempt.remove_files(&agent::PRIVATE_FILES);
-        let answer = report.to_keep(&self.attempt);
-        let keep = || durable::replace(&self.attempt.answer(), answer.as_bytes());
-        if let Err(error) = self.wait_for_room(keep) {
-            self.log(&format!("cannot keep the answer: {error}"));
-        }
-        let outcome = self.with_artifacts(self.with_merge(report.outcome));
-        if let Outcome::Succeeded(_) = &outcome {
-            let message = format!("{}: {} iteration {}", self.run, self.stage.name, self.id.iteration);
-            match self.workplace.keep(&message, self.stage.parallel) {
-                Ok(notes) => {
-                    for note in notes {
-                        self.note(format!("{} {}: {note}", self.stage.name, self.id.iteration));
-                    }
-                }
-                // A shared worktree fails for every iteration. Without their numbers, the note is shown once.
-                Err((worktree, error)) => {
-                    let (worktree, hint) = (worktree.display(), error.hint());
-                    self.note(format!("the work in {worktree} is not committed: {error} ({hint})"));
-                }
-            }
-        }
-        outcome
-    }
-
-    /// Saves the fingerprint of the tree before the first attempt of a stage, once.
-    pub(super) fn save_tree_before(&self, directory: &Path) {
-        let file = self.folder.tree_before(self.id.stage);
-        if !self.counts_idle || self.id.iteration != 1 || file.exists() {
-            return;
-        }
-        let tree = footprint::of_tree(&ProgressTree { directory, progress: self.progress.as_deref(), before: None });
-        if let Err(error) = durable::replace(&file, tree.as_bytes()) {
-            self.log(&format!("cannot save the fingerprint of the files: {error}"));
-        }
-    }
-
-    /// Repeats `work` while the disk is full.
-    pub(super) fn wait_for_room<T>(&self, work: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
-        outage::wait_for_room(|| self.stopping.is_cancelled(), |message| self.note(message.to_owned()), work)
-    }
-
-    pub(super) fn note(&self, message: String) {
-        self.send(EngineMessage::Note(message));
-    }
-
-    fn send(&self, message: EngineMessage) {
-        // The receiver is gone once the engine has given up.
-        let _ = self.sender.send(message);
-    }
-
-    pub(super) fn log(&self, message: &str) {
-        self.folder.log(&format!("{}: {message}", self.attempt.directory().display()));
     }
 }

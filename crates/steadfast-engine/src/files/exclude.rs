@@ -30,6 +30,11 @@ const PATTERNS: [&str; 9] = [
     "loop-progress/",
     "pipeline-runs/",
 ];
+/// Lines for the exclude file of a repository that is ours alone: our files in any directory of it.
+pub fn patterns_anywhere() -> impl Iterator<Item = String> {
+    PATTERNS.into_iter().map(|pattern| format!("**/{CLAUDE}/{pattern}"))
+}
+
 /// How our patterns begin, those of other versions too.
 const BEGINNINGS: [&str; 3] = [".steadfast", "loop-", PIPELINES];
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -82,7 +82,7 @@ impl PublicFiles {
 
     /// Creates a missing progress file before an agent starts that reads it: with the notes that were kept of it, or
     /// with its head.
-    pub(crate) fn ensure_progress(&self, plan: &Plan, stage: u32, kept: Option<&[u8]>) -> Result<(), FilesError> {
+    pub fn ensure_progress(&self, plan: &Plan, stage: u32, kept: Option<&[u8]>) -> Result<(), FilesError> {
         let planned = stage_plan(plan, stage)?;
         let title = match plan.kind {
             RunKind::Loop => plan.name.clone(),
@@ -97,12 +97,12 @@ impl PublicFiles {
     }
 
     /// The progress file of a loop, or of a pipeline's stage (from 1).
-    pub(crate) fn progress_file(&self, plan: &Plan, stage: u32) -> Result<PathBuf, FilesError> {
+    pub fn progress_file(&self, plan: &Plan, stage: u32) -> Result<PathBuf, FilesError> {
         self.place.file(&progress_parts(plan, stage, stage_plan(plan, stage)?))
     }
 
     /// Where the output of an iteration belongs: `output.md` of a stage with one run, else `run-N.md`. Loops have none.
-    pub(crate) fn output_file(&self, of: OutputOf<'_>) -> Result<Option<PathBuf>, FilesError> {
+    pub fn output_file(&self, of: OutputOf<'_>) -> Result<Option<PathBuf>, FilesError> {
         if of.plan.kind == RunKind::Loop {
             return Ok(None);
         }
@@ -155,7 +155,7 @@ impl PublicFiles {
 }
 
 /// What an agent said, as it is published; bytes that are no text stay as they are.
-pub(crate) fn without_secrets(said: Vec<u8>) -> Vec<u8> {
+pub fn without_secrets(said: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&said).map(redact) {
         Ok(Cow::Owned(clean)) => clean.into_bytes(),
         _ => said,

@@ -9,16 +9,15 @@ use crate::clock::Millis;
 use crate::reading::Tokens;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AttemptUsage {
     #[serde(flatten)]
     pub tokens: Tokens,
     /// The known part of the cost.
     pub cost_micros: i64,
     /// A part of the cost is not known.
-    #[serde(default)]
     pub cost_unknown: bool,
     /// A part of the tokens is not known.
-    #[serde(default)]
     pub tokens_unknown: bool,
 }
 
@@ -50,6 +49,7 @@ impl AddAssign for AttemptUsage {
 
 /// What an agent says about its iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AgentResult {
     pub summary: Option<String>,
     pub plateau: Option<bool>,
@@ -58,15 +58,15 @@ pub struct AgentResult {
     /// Further fields read from marker lines.
     pub fields: Vec<(String, String)>,
     /// Files that it says it changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Items that it says it finished.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
     /// Branches that it chose, for a stage that merges.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<String>,
 }
 
@@ -91,6 +91,7 @@ pub enum AgentDecision {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Success {
     pub result: AgentResult,
     pub usage: AttemptUsage,
@@ -99,7 +100,6 @@ pub struct Success {
     /// A fingerprint of answer and working tree, which shows whether an iteration changed anything.
     pub footprint: String,
     /// Whether the working tree is as it was before the first attempt of the stage.
-    #[serde(default)]
     pub untouched: bool,
     pub exit_code: i32,
     pub started_at_ms: Millis,
@@ -146,10 +146,15 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub kind: FailureKind,
+    #[serde(default)]
     pub message: String,
+    #[serde(default)]
     pub exit_code: Option<i32>,
+    #[serde(default)]
     pub usage: AttemptUsage,
+    #[serde(default)]
     pub started_at_ms: Option<Millis>,
+    #[serde(default)]
     pub ended_at_ms: Millis,
 }
 
@@ -175,6 +180,10 @@ pub enum FailureKind {
     Lost,
     /// The engine stopped it.
     Stopped,
+    /// The worker that took it was gone before its agent started. Not an error: the iteration is retried at once.
+    NeverBegan,
+    /// The worker that ran it was shut down in order. Not an error: the iteration is retried at once.
+    Drained,
 }
 
 impl FailureKind {

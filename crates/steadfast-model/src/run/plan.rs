@@ -18,10 +18,13 @@ pub struct Plan {
     pub name: String,
     pub kind: RunKind,
     /// The loop type, or the pipeline's own name.
+    #[serde(default)]
     pub title: String,
     /// For pipelines: the file it was read from, as its name only.
+    #[serde(default)]
     pub pipeline_file: Option<String>,
     pub stages: Vec<StagePlan>,
+    #[serde(default)]
     pub limits: RunLimits,
     #[serde(default)]
     pub purpose: RunPurpose,
@@ -66,6 +69,7 @@ impl Plan {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StagePlan {
     pub name: String,
     pub loop_type: Option<String>,
@@ -91,72 +95,54 @@ pub struct StagePlan {
     /// Names of earlier stages whose outputs `${INPUTS}` shows; empty for the one before.
     pub inputs: Vec<String>,
     /// `${INPUTS}` shows only the last output of each of them, not all.
-    #[serde(default)]
     pub latest_inputs: bool,
     /// An agent that votes in place of the worker on whether anything is left to improve.
     pub judge: Option<AgentPlan>,
     /// An agent's decision `stop` counts as the promises of the rule, and does not end the stage.
-    #[serde(default)]
     pub stop_is_promise: bool,
     /// The stages that have to end first, counted from 1; `None` for the one before.
-    #[serde(default)]
     pub needs: Option<Vec<u32>>,
     /// The stage is skipped unless this holds.
-    #[serde(default)]
     pub when: Option<Condition>,
     /// The stage starts only after a person said yes to this question.
-    #[serde(default)]
     pub approve: Option<String>,
     /// Further attempts of an iteration that failed; `None` for those of the run's limits.
-    #[serde(default)]
     pub retries: Option<u32>,
     /// What follows if the maximum or a limit of the stage is reached before its rule holds; `None` for what suits the
     /// rule, see [`Rule::is_gate`].
-    #[serde(default)]
     pub on_max: Option<Then>,
     /// What follows if the stage fails.
-    #[serde(default)]
     pub on_fail: Then,
     /// What the stage may use.
-    #[serde(default, with = "limit::stored")]
+    #[serde(with = "limit::stored")]
     pub limits: Limits,
     /// The variables that its agents get besides the basic ones; empty for all variables.
-    #[serde(default)]
     pub env: Vec<EnvVariable>,
     /// Iteration `i` gets the values of element `i - 1`, by name.
-    #[serde(default)]
     pub matrix: Vec<BTreeMap<String, String>>,
     /// Iteration `i` is done by element `i - 1`, and from the first again after the last; empty for `agent`.
-    #[serde(default)]
     pub agents: Vec<AgentPlan>,
     /// The branches of an earlier parallel stage that this one merges.
-    #[serde(default)]
     pub merge: Option<MergePlan>,
     /// Files that every iteration has to leave, by name: paths in the directory where it works.
-    #[serde(default)]
     pub artifacts: BTreeMap<String, String>,
     /// Stages with the same lane work one after the other in one git worktree of their own.
-    #[serde(default)]
     pub lane: Option<String>,
     /// `${INPUTS}` shows the inputs of the run too, not only those of earlier stages.
-    #[serde(default)]
     pub initial_inputs: bool,
     /// The outputs of lanes that the context file lists by agent. Their stages are in `inputs` too.
-    #[serde(default)]
     pub parallel_inputs: Vec<ParallelInput>,
     /// `${CONTEXT}`: text of the user's.
-    #[serde(default)]
     pub context: String,
     /// The user's commands by name. They are shown to the agent and never run by the engine.
-    #[serde(default)]
     pub commands: BTreeMap<String, String>,
     /// `${OUTPUT_PATH}`: a file in the directory where the agent works.
-    #[serde(default)]
     pub output_path: Option<String>,
 }
 
 /// What the lanes of a block put out in one of their stages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ParallelInput {
     pub block: String,
     /// The name of the stage inside of the block.
@@ -191,6 +177,7 @@ pub struct MergePlan {
     /// The parallel stage whose branches are merged.
     pub from: String,
     /// The stage whose results list the chosen branches; `None` for all.
+    #[serde(default)]
     pub chosen_by: Option<String>,
 }
 
@@ -229,6 +216,7 @@ impl StagePlan {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AgentPlan {
     pub kind: AgentKind,
     pub model: Option<String>,
@@ -236,7 +224,6 @@ pub struct AgentPlan {
     /// Let the user's own hooks and plugins run inside the agent.
     pub user_hooks: bool,
     /// Start the client in its own sandbox instead of with the configured permissions.
-    #[serde(default)]
     pub sandbox: bool,
 }
 
@@ -292,6 +279,7 @@ pub enum Rule {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunLimits {
     /// Tokens, money and time. Time counts from the start of the run, waiting included; time between an end and a
     /// resume does not count.
@@ -304,7 +292,6 @@ pub struct RunLimits {
     /// Agents at once in a parallel stage.
     pub parallel: u32,
     /// The base of the wait after a failed attempt, see `run/machine/attempt.rs`.
-    #[serde(default = "back_off_ms")]
     pub back_off_ms: Millis,
 }
 

@@ -10,7 +10,7 @@ use steadfast_model::host::Host;
 use toml::de::DeTable;
 
 use super::{
-    AccountingConfig, AgentConfig, Config, GoalConfig, MemoryConfig, NotifyConfig, RetentionConfig, RunsConfig,
+    AccountingConfig, AgentConfig, Config, FleetConfig, GoalConfig, MemoryConfig, NotifyConfig, RetentionConfig, RunsConfig,
     StatuslineConfig, WatchConfig, limits,
 };
 
@@ -63,6 +63,7 @@ fn keys_of(section: &str) -> Option<&'static [&'static str]> {
         "notify" => fields_of::<NotifyConfig>(),
         "retention" => fields_of::<RetentionConfig>(),
         "statusline" => fields_of::<StatuslineConfig>(),
+        "fleet" => fields_of::<FleetConfig>(),
         _ => return None,
     })
 }

@@ -104,6 +104,7 @@ fn detail(iterations: u32) -> RunDetail {
             run_id: "r1".to_owned(),
             is_stop_requested: false,
             is_asking: false,
+            is_of_fleet: false,
         },
         limits: LimitsView { tokens: Some(5_000_000), usd: Some(Usd(7_000_000)), hours: None },
         is_stopping: false,

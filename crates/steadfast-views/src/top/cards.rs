@@ -2,6 +2,7 @@
 
 use ratatui::text::{Line, Span};
 use steadfast_app::overview::find::{Found, FoundKind};
+use steadfast_app::overview::now::fleet::FleetRun;
 use steadfast_app::overview::now::{
     EndedCard, Ending, GoalCard, LimitBar, Need, NeedKind, Pace, RunCard, StageDot, WaitCard,
 };
@@ -233,6 +234,26 @@ pub(super) fn run(card: &RunCard, look: Look) -> Vec<Line<'static>> {
     }
     if spans.len() > 1 {
         lines.push(Line::from(style::fit(spans, look.columns)));
+    }
+    lines
+}
+
+/// A run on the fleet.
+pub(super) fn fleet(run: &FleetRun, look: Look) -> Vec<Line<'static>> {
+    let shape = match (run.live, run.status.as_str()) {
+        (true, _) => (Tone::Good, "●"),
+        (false, "completed") => (Tone::Good, "✓"),
+        (false, _) => (Tone::Bad, "✗"),
+    };
+    let right = joined([
+        format!("{}/{}", run.iteration, run.max_iterations),
+        run.cost_usd.map_or_else(|| "cost unknown".to_owned(), words::money),
+        words::project(Some(&run.project)),
+    ]);
+    let kind = if run.title.is_empty() { &run.kind } else { &run.title };
+    let mut lines = vec![look.first(shape, &plain(&run.status), &format!("{} ({kind})", run.name), &right)];
+    if let Some(reason) = run.reason.as_deref().filter(|_| !run.live) {
+        lines.extend(look.more(reason, 1));
     }
     lines
 }

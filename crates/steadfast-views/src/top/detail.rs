@@ -97,6 +97,10 @@ fn of_row(page: &mut Page, now: &Now, row: &Row, state: &State) {
                 page.wrap(Tone::Plain, "waits ", &text, 4);
             }
         }
+        Section::Fleet => {
+            let text = format!("`steadfast fleet status {}` shows more; also logs, attach, kill", row.title);
+            page.wrap(Tone::Plain, "on the fleet ", &text, 4);
+        }
         Section::Ended => {
             if let Some(card) = now.ended.get(row.index) {
                 page.wrap(Tone::Plain, "", &cards::ended_words(card), 3);

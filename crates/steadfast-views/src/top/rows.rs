@@ -11,6 +11,8 @@ pub(super) enum Section {
     Needs,
     Working,
     Runs,
+    /// Runs on the fleet: nothing can be done to them from here.
+    Fleet,
     Waiting,
     Ended,
     Found,
@@ -89,6 +91,10 @@ pub(super) fn of_now(now: &Now, search: &str) -> Vec<Row> {
     for (index, card) in now.runs.iter().enumerate() {
         let row = Row::new(Section::Runs, index, Some(of_run(card)), &card.run.name, &card.actions);
         rows.push(row.found_by(&[&card.run.title, &card.run.project]));
+    }
+    for (index, run) in now.fleet.iter().flat_map(|fleet| &fleet.runs).enumerate() {
+        let row = Row::new(Section::Fleet, index, None, &run.name, &[]);
+        rows.push(row.found_by(&["fleet", &run.title, &run.project]));
     }
     for (index, card) in now.waiting.iter().enumerate() {
         let row = Row::new(Section::Waiting, index, Some(card.subject.clone()), &card.title, &card.actions);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::fleet::FleetArgs;
 use super::limits::RunLimitArgs;
 use super::report::RunOnceVerb;
 use super::run_verbs::RunVerb;
@@ -210,6 +211,8 @@ pub(crate) struct AgentArgs {
     /// Run in the background, even after the terminal closes
     #[arg(long, short)]
     pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
 }
 
 #[derive(Debug, Args)]

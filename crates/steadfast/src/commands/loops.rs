@@ -123,6 +123,9 @@ fn start_planned(
 ) -> CommandResult {
     let planned = planned.map_err(|error| refused(error, context.kind, "run", what))?;
     if (how.at.is_some() || how.every.is_some()) && !how.dry_run {
+        if how.agent.fleet.fleet {
+            return Err(runs::senseless_on_fleet("--at or --every", "use --cron \"0 3 * * *\": Temporal keeps the time"));
+        }
         return runs::make_appointment(context, &planned, name, how);
     }
     let input_files = runs::input_files(context, &planned.inputs, &how.input)?;
@@ -140,6 +143,8 @@ fn start_planned(
             (false, false) => How::Foreground,
         },
         dry_run: how.dry_run,
+        fleet: how.agent.fleet.fleet.then(|| how.agent.fleet.clone()),
+        objective: None,
     };
     runs::start(context, &new, |_, _| Ok(()))
 }

@@ -40,6 +40,9 @@ fn pursue(db: Option<&Path>, arguments: &RunArgs, json: bool) -> CommandResult {
         let message = "config.toml asks for the evaluator ([goal] completion), and a run has none";
         return Err(CliError::new(code::USAGE, message, "add --verify CMD or --sign-off"));
     }
+    if arguments.agent.fleet.fleet && arguments.sign_off {
+        return Err(runs::senseless_on_fleet("--sign-off", "a stage of a pipeline can have `approve`"));
+    }
     let mut budget = arguments.limits.budget(&objective, context.now)?;
     let overrides =
         Overrides { max: arguments.max, limits: budget.limits, ..runs::agent_overrides(&context, &arguments.agent)? };
@@ -73,6 +76,8 @@ fn pursue(db: Option<&Path>, arguments: &RunArgs, json: bool) -> CommandResult {
         sandbox: arguments.agent.sandbox,
         how: if arguments.agent.detach { How::Detached } else { How::Foreground },
         dry_run: false,
+        fleet: arguments.agent.fleet.fleet.then(|| arguments.agent.fleet.clone()),
+        objective: Some(new_goal.objective.clone()),
     };
     runs::start(&context, &new, |db, plan| {
         // An agent gets no more than what is left above it.

@@ -37,6 +37,10 @@ impl World {
     }
 
     fn prepare(&self, argv: &[&str], limit: Duration) {
+        self.prepare_as(argv, limit, false);
+    }
+
+    fn prepare_as(&self, argv: &[&str], limit: Duration, bound_to_parent: bool) {
         let spec = AttemptSpec {
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             directory: self.home.path().to_owned(),
@@ -48,6 +52,7 @@ impl World {
             has_token: false,
             output_bytes: 0,
             clock: None,
+            bound_to_parent,
         };
         self.attempt.prepare(&spec, "the prompt\n", &[]).unwrap();
     }
@@ -120,6 +125,23 @@ fn the_agent_gets_prompt_and_environment_and_its_exit_is_recorded() {
     let output = std::fs::read_to_string(world.attempt.output()).unwrap();
     assert_eq!(output, format!("the prompt\nr {}\n", world.attempt.directory().display()));
     assert_eq!(std::fs::read_to_string(world.attempt.errors()).unwrap(), "oops\n");
+}
+
+#[test]
+fn an_agent_that_is_bound_to_the_process_that_started_it_ends_with_it() {
+    for with_key in [true, false] {
+        let world = if with_key { World::new() } else { World::without_key() };
+        let script = "setsid sleep 1000 & echo $! > other; echo $$ > agent; sleep 1000";
+        world.prepare_as(&["sh", "-c", script], LONG, true);
+        let mut supervisor = world.attempt.start_bound(env!("CARGO_BIN_EXE_steadfast").as_ref()).unwrap();
+        let (agent, other) = (world.appears("agent"), world.appears("other"));
+        assert!(is_alive(&agent) && is_alive(&other));
+        // What the system does with the files of a killed process.
+        drop(supervisor.stdin.take());
+        supervisor.wait().unwrap();
+        assert!(!is_alive(&agent) && !is_alive(&other));
+        assert!(world.exit().stopped);
+    }
 }
 
 #[test]

@@ -266,3 +266,41 @@ fn without_a_terminal_it_prints_once_or_refuses() {
     assert!(nothing.run(&["top", "--once"]).succeeds().stdout.contains("steadfast demo"));
     assert!(!nothing.store().exists(), "looking creates nothing");
 }
+
+#[test]
+fn runs_of_the_fleet_are_shown_where_one_is_known_and_trouble_is_one_line() {
+    let world = world();
+    let env = &world.env;
+    assert!(!env.run(&["top", "--once"]).succeeds().stdout.contains("FLEET"));
+    std::fs::create_dir_all(env.home().join("fleet")).unwrap();
+    let run = |name: &str, live: bool| {
+        let status = if live { "running" } else { "failed" };
+        json!({"name": name, "kind": "loop", "type": "work", "status": status, "reason": "errors", "live": live,
+            "iteration": 2, "max_iterations": 9, "tokens": 10, "cost_usd": 1.5, "project": "git@host:team/app.git"})
+    };
+    let list = json!({"runs": [run("over", false), run("remote", true)], "appointments": []});
+    std::fs::write(env.home().join("fleet/runs.json"), list.to_string()).unwrap();
+    let page = env.run(&["top", "--once"]).succeeds().stdout;
+    assert!(page.contains("FLEET 2") && page.contains("remote (work)") && page.contains("2/9"), "{page}");
+    assert!(page.find("remote (work)") < page.find("over (work)"), "live ones first: {page}");
+    let json = env.run(&["top", "--once", "--json"]).json();
+    assert_eq!(json["fleet"]["runs"][0]["name"], json!("remote"), "{json}");
+}
+
+#[test]
+fn a_missing_fleet_program_is_an_error_with_a_hint() {
+    let env = Env::new();
+    // A copy of the program without the other one beside it.
+    let alone = env.home().join("alone");
+    std::fs::create_dir_all(&alone).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), alone.join("steadfast")).unwrap();
+    for arguments in [&["fleet", "list"][..], &["run", "x", "--agent", "true", "--fleet"]] {
+        let usual = env.command(arguments);
+        let mut copy = std::process::Command::new(alone.join("steadfast"));
+        copy.args(arguments).current_dir(env.project());
+        copy.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", "/usr/bin:/bin");
+        let output = finish(&mut copy, b"");
+        assert_eq!(output.code, 4, "{}", output.stderr);
+        assert!(output.stderr.contains("`steadfast-fleet` is not installed") && output.stderr.contains("hint: "));
+    }
+}

@@ -3,6 +3,7 @@
 
 mod background;
 mod crashes;
+mod fleet;
 mod goals;
 mod iterations;
 mod lab;

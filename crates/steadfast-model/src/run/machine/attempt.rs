@@ -126,6 +126,11 @@ impl Machine<'_> {
             }
             // The time limit of the run or the stage ended it, which is not an error of the agent.
             FailureKind::TimedOut if is_time_over => attempt.rest(now, WaitReason::BackOff),
+            // The machine where it ran is the reason, not the agent.
+            FailureKind::NeverBegan | FailureKind::Drained => {
+                attempt.lost = was_lost;
+                attempt.rest(now, WaitReason::BackOff);
+            }
             // This run did not stop it, so another process did.
             FailureKind::Lost | FailureKind::Stopped if !was_lost => {
                 attempt.lost = true;

@@ -106,6 +106,7 @@ pub(in crate::top) fn running(name: &str) -> RunCard {
             run_id: format!("run-{name}"),
             is_stop_requested: false,
             is_asking: false,
+            is_of_fleet: false,
         },
         stages: vec![
             stage("plan", StageStatus::Completed),
@@ -135,6 +136,7 @@ pub(in crate::top) fn empty() -> Now {
         ended: vec![],
         goals_left_out: 0,
         runs_left_out: 0,
+        fleet: None,
     }
 }
 

@@ -38,6 +38,7 @@ pub(super) fn of(db: Db<'_>, now: &Now, at: Millis) -> Result<(String, Value), S
         waiting => now.waiting.iter().map(serde).collect::<Value>(),
         ended => now.ended.iter().map(serde).collect::<Value>(),
         goals_left_out => now.goals_left_out, runs_left_out => now.runs_left_out,
+        fleet => now.fleet.as_ref().map(serde),
     };
     Ok((title, values))
 }

@@ -33,7 +33,7 @@ pub(super) fn prepare(context: &RunContext, plan: &mut Plan, in_worktree: bool) 
 
 /// Fails if the plan limits money and an agent's model has no price. A command may report what it cost, and an agent
 /// without a model may use any: the run ends after the first attempt of unknown cost.
-fn require_prices(plan: &Plan) -> Result<(), CliError> {
+pub(super) fn require_prices(plan: &Plan) -> Result<(), CliError> {
     if plan.limits.limits.get(Axis::Usd).is_none() {
         return Ok(());
     }

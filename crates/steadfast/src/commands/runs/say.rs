@@ -4,7 +4,8 @@
 use std::io::Read as _;
 
 use serde_json::json;
-use steadfast_app::overview::runs::talk::{NoteView, note_views};
+use steadfast_app::overview::runs::page::note_line;
+use steadfast_app::overview::runs::talk::note_views;
 use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_model::text;
 use steadfast_store::{Store, StoreError};
@@ -92,14 +93,4 @@ fn refusal(kind: RunKind, name: &str, status: RunStatus, waiting: usize) -> Opti
         let hint = format!("`steadfast {kind} say {name} --drop` removes them");
         CliError::new(code::WRONG_STATE, format!("{waiting} messages already wait for {kind} {name}"), hint)
     })
-}
-
-/// One line about something that was said.
-pub(super) fn note_line(note: &NoteView, has_stages: bool) -> String {
-    let state = match (note.stage, note.iteration) {
-        (Some(stage), Some(iteration)) if has_stages => format!("read by #{stage}.{iteration}"),
-        (_, Some(iteration)) => format!("read by #{iteration}"),
-        _ => "waits for the next iteration".to_owned(),
-    };
-    format!("said: {} ({state})", text::headline(&note.text, 90))
 }

@@ -15,8 +15,8 @@ use steadfast_model::run::{AgentKind, Plan, RunStatus, StagePlan, inputs, machin
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
-use super::{RunContext, background, control, driving, nested, permissions, preflight, publish_owed, trust, view};
-use crate::cli::AgentArgs;
+use super::{RunContext, background, control, driving, nested, on_fleet, permissions, preflight, publish_owed, trust, view};
+use crate::cli::{AgentArgs, FleetArgs};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
@@ -45,6 +45,10 @@ pub(in crate::commands) struct NewRun {
     pub(in crate::commands) sandbox: bool,
     pub(in crate::commands) how: How,
     pub(in crate::commands) dry_run: bool,
+    /// Start it on the fleet.
+    pub(in crate::commands) fleet: Option<FleetArgs>,
+    /// What a headless goal pursues.
+    pub(in crate::commands) objective: Option<String>,
 }
 
 /// Creates a run and drives it. `besides` writes to the store in the same transaction, and gets the plan as it is stored.
@@ -62,6 +66,9 @@ pub(in crate::commands) fn start(
     context.note_project();
     if new.dry_run {
         return dry_run_page(new, &plan);
+    }
+    if let Some(fleet) = &new.fleet {
+        return on_fleet::submit(context, new, plan, fleet);
     }
     let above = nested::above(context)?;
     let scripts = trust::require(context, &new.planned.used, &plan, new.trust)?;

@@ -1,13 +1,13 @@
 //! Shows runs: the table of `list`, the page of `status` (`view/status.rs`), and entries of the registry that a user
 //! wrote by hand. The values come from `overview::runs`.
 
-mod left;
 mod status;
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use steadfast_app::overview::runs::page::{HEADS, run_row};
 use steadfast_app::overview::runs::{EntryView, ListedRun, RunList, RunView, is_starting};
 use steadfast_engine::files::{self, RegistryEntry};
 use steadfast_engine::plan::Fault;
@@ -23,7 +23,6 @@ use crate::output::{self, CommandOutput, CommandResult, columns};
 pub(super) use status::{show_detail, show_status, status};
 
 const MOST_RUNS: usize = 1_000;
-const HEADS: [&str; 7] = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
 
 /// Answers with JSON or text. JSON is written at once, without a [`Value`] in between: histories are long.
 fn answer(context: &RunContext, view: &impl Serialize, code: u8, text: impl FnOnce() -> String) -> CommandResult {
@@ -105,30 +104,6 @@ fn list_text(context: &RunContext, list: &RunList, all: bool) -> String {
     }
     let advice = format!("`steadfast {kind} resume NAME` resumes it, `kill NAME` ends it");
     format!("{text}\n\nthe engine of a run marked `gone` died: {advice}")
-}
-
-fn run_row(run: &RunView) -> Vec<String> {
-    vec![
-        run.name.clone(),
-        run.title.clone(),
-        status_text(run),
-        format!("{}/{}", run.iteration, run.max_iterations),
-        run.tokens.map_or_else(|| "unknown".to_owned(), text::short_number),
-        text::cost(run.cost.map(|cost| cost.0)),
-        clock::to_local(run.started_at.0),
-    ]
-}
-
-fn status_text(run: &RunView) -> String {
-    let status = run.status.to_string();
-    let reason = run.reason.as_deref().map(|reason| text::headline(reason, 60)).filter(|reason| *reason != status);
-    match reason {
-        _ if run.is_orphaned => "gone (was running)".to_owned(),
-        _ if run.is_live && run.is_stop_requested => "running (stopping)".to_owned(),
-        _ if run.is_live && run.is_asking => "running (waits for your yes)".to_owned(),
-        Some(reason) => format!("{status} ({reason})"),
-        None => status,
-    }
 }
 
 /// Entries of the registry without a run of ours, shown as they are.

@@ -106,6 +106,22 @@ fn a_lost_attempt_is_retried_at_once_and_a_second_one_is_an_error() {
 }
 
 #[test]
+fn an_attempt_whose_worker_left_is_retried_at_once_and_is_no_error() {
+    let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
+    for attempt in 1..20 {
+        let kind = if attempt % 2 == 0 { FailureKind::Drained } else { FailureKind::NeverBegan };
+        let (failed, next) = (format!("1.1.{attempt}"), format!("1.1.{}", attempt + 1));
+        let expected =
+            [format!("{failed} failed: {}", kind.name()), format!("attempt {next}"), format!("start {next}")];
+        assert_eq!(drive.fails(&failed, kind), expected);
+        assert_eq!(drive.errors(), 0);
+    }
+    drive.fails("1.1.20", FailureKind::Lost);
+    drive.fails("1.1.21", FailureKind::NeverBegan);
+    assert_eq!(drive.fails("1.1.22", FailureKind::Lost)[1], "wake in 1000", "the second in a row");
+}
+
+#[test]
 fn an_agent_that_cannot_start_ends_the_run_at_once() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 3)));
     assert_eq!(

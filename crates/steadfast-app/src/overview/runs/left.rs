@@ -1,6 +1,6 @@
 //! What a dead engine left, in words: agents that still run, results that wait, and what `resume` and `kill` do about it.
 
-use steadfast_app::overview::runs::{AttemptView, Left, LeftView, RunDetail};
+use super::{AttemptView, Left, LeftView, RunDetail};
 
 /// Process ids on a line.
 const PIDS_SHOWN: usize = 8;
@@ -8,7 +8,7 @@ const PIDS_SHOWN: usize = 8;
 /// The lines of a status page about a run whose engine is gone.
 pub(super) fn lines(detail: &RunDetail) -> Vec<String> {
     let run = &detail.run;
-    let (kind, name) = (run.kind, &run.name);
+    let (command, name) = (run.command(), &run.name);
     let mut lines = vec!["its engine is gone, and left:".to_owned()];
     let left = detail.under_way.iter().filter_map(|attempt| Some((attempt, attempt.left.as_ref()?)));
     lines.extend(left.map(|(attempt, left)| format!("  {}: {}", place(detail, attempt), words(left))));
@@ -26,9 +26,9 @@ pub(super) fn lines(detail: &RunDetail) -> Vec<String> {
         first.push("collects what is finished");
     }
     first.push("continues the run");
-    lines.push(format!("`steadfast {kind} resume {name}` {}", first.join(", ")));
+    lines.push(format!("`{command} resume {name}` {}", first.join(", ")));
     let ends = if has(Left::Running) { "stops the agents that run and ends the run" } else { "ends the run" };
-    lines.push(format!("`steadfast {kind} kill {name}` {ends}; committed iterations stay"));
+    lines.push(format!("`{command} kill {name}` {ends}; committed iterations stay"));
     lines
 }
 

@@ -11,10 +11,11 @@ use steadfast_model::clock;
 use steadfast_model::run::template::Variables;
 use steadfast_model::run::{AttemptId, RunKind, StagePlan, machine};
 
-use super::Dispatcher;
-use super::inputs::MOST_ITERATIONS;
+use super::inputs::{MOST_ITERATIONS, file_left_by};
 use super::starting::limit_of;
+use super::{RunRecords, RunView, stage_named};
 use crate::attempt::Attempt;
+use crate::run_folder::RunFolder;
 
 /// Limits that are farther away are none.
 const FARTHEST: Duration = Duration::from_hours(24 * 300);
@@ -102,24 +103,25 @@ impl ContextFile {
     }
 }
 
-impl Dispatcher<'_, '_> {
+impl RunView<'_> {
     /// `None` if the prompt does not name it.
     pub(super) fn context_file(
-        &mut self,
+        &self,
         stage: &StagePlan,
         id: AttemptId,
         attempt: &Attempt,
         variables: &Variables,
+        records: &mut impl RunRecords,
     ) -> Option<ContextFile> {
         if !stage.prompt.contains("${CTX}") {
             return None;
         }
-        let plan = self.plan.clone();
+        let (plan, folder) = (self.plan, RunFolder::at(self.home, self.run_id));
         let of_lanes: Vec<&String> = stage.parallel_inputs.iter().flat_map(|input| input.lanes.values()).collect();
         let mut from_stage: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for name in plan.inputs_of(id.stage).iter().filter(|name| !of_lanes.contains(name)) {
-            let Some((number, earlier)) = numbered(&plan.stages, name) else { continue };
-            let files = self.output_files(earlier, number, stage.latest_inputs);
+            let Some((number, earlier)) = stage_named(plan, name) else { continue };
+            let files = self.output_files(earlier, number, stage.latest_inputs, records);
             from_stage.entry(earlier.short_name().to_owned()).or_default().extend(files);
         }
         let blocks: Vec<BlockEntry> = stage
@@ -132,14 +134,16 @@ impl Dispatcher<'_, '_> {
                 providers: input
                     .lanes
                     .iter()
-                    .filter_map(|(provider, name)| Some((provider.clone(), self.lane_entry(name, input.history)?)))
+                    .filter_map(|(provider, name)| {
+                        Some((provider.clone(), self.lane_entry(name, input.history, records)?))
+                    })
                     .collect(),
             })
             .collect();
         // A stage folder of a pipeline has the progress file; a loop has only the run's own folder.
         let beside = Path::new(&variables.progress).parent().filter(|_| plan.kind == RunKind::Pipeline);
-        let stage_dir = beside.unwrap_or(self.folder.path()).to_owned();
-        let session_dir = beside.and_then(Path::parent).unwrap_or(self.folder.path()).to_owned();
+        let stage_dir = beside.unwrap_or(folder.path()).to_owned();
+        let session_dir = beside.and_then(Path::parent).unwrap_or(folder.path()).to_owned();
         Some(ContextFile {
             session: plan.name.clone(),
             pipeline: plan.title.clone(),
@@ -159,12 +163,12 @@ impl Dispatcher<'_, '_> {
             },
             inputs: ContextInputs {
                 from_stage,
-                from_previous_iterations: self.output_files(stage, id.stage, false),
-                from_initial: self.folder.input_files(),
+                from_previous_iterations: self.output_files(stage, id.stage, false, records),
+                from_initial: folder.input_files(),
                 from_parallel: from_parallel(&stage.prompt, &blocks),
             },
             limits: LimitsEntry {
-                max_iterations: self.run.max_iterations(&plan, id.stage),
+                max_iterations: self.run.max_iterations(plan, id.stage),
                 remaining_seconds: self.remaining_seconds(stage, id.stage),
             },
             commands: stage.commands.clone(),
@@ -172,38 +176,43 @@ impl Dispatcher<'_, '_> {
     }
 
     /// The files of a stage's outputs, the oldest first, and the file that it names for its output.
-    fn output_files(&mut self, stage: &StagePlan, number: u32, latest: bool) -> Vec<PathBuf> {
+    fn output_files(
+        &self,
+        stage: &StagePlan,
+        number: u32,
+        latest: bool,
+        records: &mut impl RunRecords,
+    ) -> Vec<PathBuf> {
         let most = if latest { 1 } else { MOST_ITERATIONS };
-        let rows = match self.store.read().end_of_stage(&self.run_id, number, most) {
+        let rows = match records.end_of_stage(number, most) {
             Ok(rows) => rows,
             Err(error) => {
-                self.observers.note(&format!("cannot read the outputs of stage {}: {error}", stage.name));
+                records.note(&format!("cannot read the outputs of stage {}: {error}", stage.name));
                 return Vec::new();
             }
         };
-        let mut files: Vec<PathBuf> = rows.iter().filter_map(|row| self.output_file(row.id)).collect();
+        let mut files: Vec<PathBuf> = rows.iter().filter_map(|row| self.output_file(row.id, records)).collect();
         let last = rows.last().filter(|_| stage.lane.is_some());
         let touched = last.into_iter().flat_map(|row| row.report.files.iter().take(MOST_TOUCHED));
         for path in stage.output_path.iter().chain(touched) {
-            let found = rows.last().and_then(|row| self.file_left_by(stage, row.id, path));
+            let found = rows.last().and_then(|row| file_left_by(stage, row.id, path, records));
             files.extend(found.filter(|file| !files.contains(file)));
         }
         files
     }
 
-    fn output_file(&self, id: AttemptId) -> Option<PathBuf> {
-        let attempt = Attempt::at(&self.engine.home, &self.run_id, id);
-        let public = self.observers.output_file(&self.plan, &self.run, id);
+    fn output_file(&self, id: AttemptId, records: &impl RunRecords) -> Option<PathBuf> {
+        let attempt = Attempt::at(self.home, self.run_id, id);
+        let public = records.output_file(id);
         let mut files = public.into_iter().chain([attempt.own_output(), attempt.answer()]);
         files.find(|file| file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0))
     }
 
-    fn lane_entry(&mut self, name: &str, history: bool) -> Option<LaneEntry> {
-        let plan = self.plan.clone();
-        let (number, stage) = numbered(&plan.stages, name)?;
+    fn lane_entry(&self, name: &str, history: bool, records: &mut impl RunRecords) -> Option<LaneEntry> {
+        let (number, stage) = stage_named(self.plan, name)?;
         let reached = self.run.stage_state(number).cloned().unwrap_or_default();
-        let files = self.output_files(stage, number, true);
-        let history = if history { self.output_files(stage, number, false) } else { Vec::new() };
+        let files = self.output_files(stage, number, true, records);
+        let history = if history { self.output_files(stage, number, false, records) } else { Vec::new() };
         Some(LaneEntry {
             output: files.first().cloned(),
             files,
@@ -216,16 +225,12 @@ impl Dispatcher<'_, '_> {
 
     /// Until the first of the limits that end this attempt: the run's, the stage's and its own.
     fn remaining_seconds(&self, stage: &StagePlan, number: u32) -> i64 {
-        let of_stage = machine::attempt_time_left(&self.plan, &self.run, number, clock::now());
+        let of_stage = machine::attempt_time_left(self.plan, self.run, number, clock::now());
         let own = Some(limit_of(stage)).filter(|limit| *limit < FARTHEST);
         let own = own.and_then(|limit| i64::try_from(limit.as_millis()).ok());
         let left = of_stage.into_iter().chain(own).min();
         left.map_or(-1, |left| left.max(0) / 1_000)
     }
-}
-
-fn numbered<'a>(stages: &'a [StagePlan], name: &str) -> Option<(u32, &'a StagePlan)> {
-    (1_u32..).zip(stages).find(|(_, stage)| stage.name == name)
 }
 
 /// The outputs of lanes in the form that the prompt reads. Its tool changed the form twice, and prompts for all three are

@@ -8,8 +8,7 @@ use steadfast_model::run::{FailureKind, Outcome, StagePlan};
 use steadfast_model::text;
 use steadfast_system::bounded;
 
-use super::Dispatcher;
-use super::threads::AttemptThread;
+use super::{AttemptWork, RunRecords, RunView};
 use crate::attempt::Attempt;
 use crate::crash::{self, Point};
 use crate::durable;
@@ -21,23 +20,21 @@ const MOST_ITERATIONS: usize = 1_000;
 /// Marks an attempt whose artifacts are copied.
 const KEPT: &str = "artifacts-kept";
 
-impl Dispatcher<'_, '_> {
+impl RunView<'_> {
     /// `${ARTIFACTS.name}`: the paths of the copies, for prompts that ask for them.
-    pub(super) fn artifact_variables(&mut self, prompt: &str) -> BTreeMap<String, String> {
+    pub(super) fn artifact_variables(&self, prompt: &str, records: &mut impl RunRecords) -> BTreeMap<String, String> {
         let mut variables = BTreeMap::new();
-        let plan = self.plan.clone();
-        let Ok(files) = PublicFiles::open(&self.project, plan.kind, &plan.name) else { return variables };
+        let plan = self.plan;
+        let Ok(files) = PublicFiles::open(self.project, plan.kind, &plan.name) else { return variables };
         for (number, stage) in (1..).zip(&plan.stages) {
             for name in stage.artifacts.keys() {
                 let variable = format!("ARTIFACTS.{name}");
                 if !prompt.contains(&format!("${{{variable}}}")) {
                     continue;
                 }
-                let run_id = self.run_id.clone();
-                let rows = self.with_store(|store| store.read().end_of_stage(&run_id, number, MOST_ITERATIONS));
-                let rows = rows.unwrap_or_default();
+                let rows = records.end_of_stage(number, MOST_ITERATIONS).unwrap_or_default();
                 let copies = rows.iter().filter_map(|row| {
-                    let attempt = Attempt::at(&self.engine.home, &self.run_id, row.id);
+                    let attempt = Attempt::at(self.home, self.run_id, row.id);
                     there_again(&files, name, numbered(stage, row.id.iteration), &attempt).ok()
                 });
                 let mut paths: Vec<String> = copies.map(|path| path.display().to_string()).collect();
@@ -70,7 +67,7 @@ fn numbered(stage: &StagePlan, iteration: u32) -> Option<u32> {
     stage.parallel.then_some(iteration)
 }
 
-impl AttemptThread {
+impl AttemptWork {
     /// Copies the artifacts of a successful attempt. One without all of them has failed.
     pub(super) fn with_artifacts(&self, outcome: Outcome) -> Outcome {
         match outcome {

@@ -8,10 +8,9 @@ use steadfast_model::run::template::Variables;
 use steadfast_model::run::{AgentKind, AgentPlan, AttemptId, StagePlan};
 use steadfast_model::text;
 
-use super::{Dispatcher, merging};
+use super::{RunRecords, RunView, merging};
 use crate::attempt::Attempt;
 use crate::observer::{KEPT_OUTPUT_BYTES, KeptOutput};
-use crate::worktree;
 
 /// The most text of one output, and of all outputs of a stage together.
 const OUTPUT_CHARS: usize = 100_000;
@@ -19,32 +18,33 @@ const INPUT_CHARS: usize = 400_000;
 /// How many iterations of a stage are shown, the newest.
 pub(super) const MOST_ITERATIONS: usize = 200;
 
-impl Dispatcher<'_, '_> {
+impl RunView<'_> {
     /// The template of an iteration: the prompt of its stage, with the inputs and conflicts that it does not show.
-    pub(super) fn template(&self, stage: &StagePlan, id: AttemptId) -> String {
-        let initial = self.observers.prompt_values(&self.plan, &self.run, id).inputs;
+    pub(super) fn template(&self, stage: &StagePlan, id: AttemptId, records: &impl RunRecords) -> String {
+        let initial = records.prompt_values(id).inputs;
         let with_inputs = inputs::with_inputs_appended(&stage.prompt, self.plan.has_inputs(id.stage, &initial));
         if stage.merge.is_some() { merging::with_conflicts(&with_inputs) } else { with_inputs.into_owned() }
     }
 
     pub(super) fn variables(
-        &mut self,
+        &self,
         stage: &StagePlan,
         id: AttemptId,
         template: &str,
         attempt: &Attempt,
+        records: &mut impl RunRecords,
     ) -> Variables {
-        let values = self.observers.prompt_values(&self.plan, &self.run, id);
+        let values = records.prompt_values(id);
         let shown = |path: Option<PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let index = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
         let shown_stages = self.plan.inputs_of(id.stage);
-        let kept = self.outputs_of_others(template, &shown_stages, id.stage);
+        let kept = self.outputs_of_others(template, &shown_stages, id.stage, records);
         let named_inputs: BTreeMap<String, String> =
             kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, INPUT_CHARS))).collect();
         let initial = Some(values.inputs.trim_end()).filter(|_| self.plan.shows_initial_inputs(id.stage));
         let initial = text::cut(initial.unwrap_or_default(), INPUT_CHARS);
         let inputs = joined(&initial, &chosen(&shown_stages, &kept, stage.latest_inputs));
-        let mut more = self.artifact_variables(template);
+        let mut more = self.artifact_variables(template, records);
         more.extend(stage.matrix_of(id.iteration).map(|(name, value)| (format!("MATRIX.{name}"), value.clone())));
         let output = shown(Some(values.output.unwrap_or_else(|| attempt.own_output())));
         Variables {
@@ -68,15 +68,20 @@ impl Dispatcher<'_, '_> {
     }
 
     /// The outputs of those other stages that a template asks for, by name; `shown` are those of `${INPUTS}`.
-    fn outputs_of_others(&mut self, template: &str, shown: &[String], number: u32) -> BTreeMap<String, Outputs> {
-        let plan = self.plan.clone();
+    fn outputs_of_others(
+        &self,
+        template: &str,
+        shown: &[String],
+        number: u32,
+        records: &mut impl RunRecords,
+    ) -> BTreeMap<String, Outputs> {
         let mut found = BTreeMap::new();
-        let others = (1..).zip(&plan.stages).filter(|(at, _)| *at != number);
+        let others = (1..).zip(&self.plan.stages).filter(|(at, _)| *at != number);
         for (at, earlier) in others.filter(|(_, other)| asks_for(template, shown, &other.name)) {
-            let rows = match self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS) {
+            let rows = match records.end_of_stage(at, MOST_ITERATIONS) {
                 Ok(rows) => rows,
                 Err(error) => {
-                    self.observers.note(&format!("cannot read the outputs of stage {}: {error}", earlier.name));
+                    records.note(&format!("cannot read the outputs of stage {}: {error}", earlier.name));
                     continue;
                 }
             };
@@ -85,12 +90,14 @@ impl Dispatcher<'_, '_> {
             let missing = KeptOutput { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 };
             let missing = || earlier.parallel.then(|| missing.clone());
             let path = earlier.output_path.as_deref();
-            let named = rows.last().zip(path).and_then(|(row, path)| self.file_left_by(earlier, row.id, path));
+            let named = rows.last().zip(path).and_then(|(row, path)| file_left_by(earlier, row.id, path, records));
             let named = named.and_then(KeptOutput::read);
             let named = named.map(|output| (format!("{} {}", earlier.name, output.file.display()), output));
             let outputs = rows
                 .iter()
-                .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(missing)?)))
+                .filter_map(|row| {
+                    Some((heading(earlier, row.id, records), self.output_of(row.id, records).or_else(missing)?))
+                })
                 .chain(named)
                 .collect();
             found.insert(earlier.name.clone(), Outputs { left_out, outputs });
@@ -98,29 +105,28 @@ impl Dispatcher<'_, '_> {
         found
     }
 
-    /// The heading of an output among several; it names the branch of the iteration.
-    fn heading(&self, stage: &StagePlan, id: AttemptId) -> String {
-        let name = format!("{} {}", stage.name, id.iteration);
-        let agent = Some(stage.agent_of(id.iteration)).filter(|_| !stage.agents.is_empty()).map(named);
-        let kept = worktree::kept(&self.engine.home, &self.run_id, stage, id).filter(|_| stage.parallel);
-        let details: Vec<String> =
-            agent.into_iter().chain(kept.map(|kept| format!("branch {}", kept.branch))).collect();
-        if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
-    }
-
-    fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
-        let attempt = Attempt::at(&self.engine.home, &self.run_id, id);
+    fn output_of(&self, id: AttemptId, records: &impl RunRecords) -> Option<KeptOutput> {
+        let attempt = Attempt::at(self.home, self.run_id, id);
         let own = || KeptOutput::read(attempt.own_output()).or_else(|| KeptOutput::read(attempt.answer()));
-        self.observers.output(&self.plan, &self.run, id).or_else(own)
+        records.output(id).or_else(own)
     }
+}
 
-    /// A file in the directory where an iteration worked, if it is there.
-    pub(super) fn file_left_by(&self, stage: &StagePlan, id: AttemptId, path: &str) -> Option<PathBuf> {
-        let directory = self.workplace(stage, id).inside().ok()?;
-        let file = fs_err::canonicalize(directory.join(path)).ok().filter(|file| file.is_file())?;
-        // A link of the agent's must not lead elsewhere.
-        file.starts_with(fs_err::canonicalize(directory).ok()?).then_some(file)
-    }
+/// The heading of an output among several; it names the branch of the iteration.
+fn heading(stage: &StagePlan, id: AttemptId, records: &impl RunRecords) -> String {
+    let name = format!("{} {}", stage.name, id.iteration);
+    let agent = Some(stage.agent_of(id.iteration)).filter(|_| !stage.agents.is_empty()).map(named);
+    let branch = if stage.parallel { records.branch_of(stage, id) } else { None };
+    let details: Vec<String> = agent.into_iter().chain(branch.map(|branch| format!("branch {branch}"))).collect();
+    if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
+}
+
+/// A file in the directory where an iteration worked, if it is there.
+pub(super) fn file_left_by(stage: &StagePlan, id: AttemptId, path: &str, records: &impl RunRecords) -> Option<PathBuf> {
+    let directory = records.directory_of(stage, id)?;
+    let file = fs_err::canonicalize(directory.join(path)).ok().filter(|file| file.is_file())?;
+    // A link of the agent's must not lead elsewhere.
+    file.starts_with(fs_err::canonicalize(directory).ok()?).then_some(file)
 }
 
 /// Whether a template shows the outputs of another stage; `shown` are those of `${INPUTS}`.

@@ -1,0 +1,427 @@
+//! What commands ask of the server: start, signal, describe, list, wait, schedules and exported histories. None of it
+//! needs a worker that is up.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::StreamExt;
+use steadfast_model::clock::{self, Millis};
+use steadfast_system::config::FleetConfig;
+use temporalio_client::errors::{ClientError, WorkflowGetResultError, WorkflowInteractionError, WorkflowStartError};
+use temporalio_client::schedules::{
+    CreateScheduleOptions, DeleteScheduleOptions, ListSchedulesOptions, ScheduleAction, ScheduleError,
+    ScheduleOverlapPolicy, ScheduleSpec,
+};
+use temporalio_client::tonic::IntoRequest;
+use temporalio_client::{
+    Client, Memo, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionStatus,
+    WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle, WorkflowIdConflictPolicy,
+    WorkflowIdReusePolicy, WorkflowListOptions, WorkflowSignalOptions, WorkflowStartOptions, WorkflowTerminateOptions,
+};
+use temporalio_common::MemoValues;
+use temporalio_common::data_converters::{
+    DecodablePayloads, PayloadConversionError, RawValue, SerializationContextData,
+};
+use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
+use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
+use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
+use temporalio_common::protos::temporal::api::workflowservice::v1::{
+    DescribeNamespaceRequest, DescribeTaskQueueRequest, GetClusterInfoRequest,
+};
+
+use crate::connect::{self, Address, FleetError};
+use crate::ledger::{self, LEDGER_ID, Ledger};
+use crate::wire::{Answer, Caps, LedgerState, Progress, RunInput, Status};
+use crate::workflow::{self, DRIVE_QUEUE, RunWorkflow, run_name, workflow_id};
+
+/// The type and queue of a workflow that only tells the server's time.
+const CLOCK: &str = "steadfast-clock";
+
+/// A run with an attempt of an activity, or anything else that a workflow waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// `S-I-A` of an attempt, or the name of what it does: `record`, `publish`.
+    pub id: String,
+    pub kind: String,
+    /// The worker that has it; empty while no worker has taken it.
+    pub worker: String,
+    pub attempt: u32,
+    /// From the last heartbeat.
+    pub progress: Option<Progress>,
+    pub scheduled_at_ms: Option<Millis>,
+    pub started_at_ms: Option<Millis>,
+    /// Why the last try failed.
+    pub failure: Option<String>,
+}
+
+/// What the server knows of a run.
+#[derive(Debug, Clone)]
+pub struct Described {
+    pub name: String,
+    pub temporal_run_id: String,
+    pub server_status: WorkflowExecutionStatus,
+    /// What the run last said of itself; `None` before its first step.
+    pub status: Option<Status>,
+    /// Its repository, so that its directory can be found.
+    pub repo: String,
+    pub started_at_ms: Option<Millis>,
+    pub closed_at_ms: Option<Millis>,
+    pub history_length: usize,
+    pub pending: Vec<Pending>,
+    /// Why its last workflow task failed, for example without the key.
+    pub trouble: Option<String>,
+}
+
+/// A schedule that starts runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduled {
+    pub name: String,
+    pub paused: bool,
+    pub next_at_ms: Option<Millis>,
+    pub note: String,
+}
+
+/// A worker that polls a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Poller {
+    pub identity: String,
+    pub last_seen_ms: Option<Millis>,
+}
+
+/// What `fleet doctor` asks of the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    pub version: String,
+    pub retention_days: i64,
+    /// The server's time minus this machine's.
+    pub clock_difference_ms: Option<i64>,
+}
+
+/// A connection to one namespace.
+#[derive(Clone)]
+pub struct Fleet {
+    client: Client,
+    pub address: Address,
+}
+
+impl Fleet {
+    pub async fn connect(config: &FleetConfig, identity: &str) -> Result<Self, FleetError> {
+        let (client, address) = connect::connect(config, identity).await?;
+        let fleet = Self { client, address };
+        // Finds a missing namespace and a wrong key before anything is done.
+        fleet.ledger().await?;
+        Ok(fleet)
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn handle(&self, name: &str) -> WorkflowHandle<Client, RunWorkflow> {
+        self.client.get_workflow_handle::<RunWorkflow>(workflow_id(name))
+    }
+
+    fn of_status(&self, status: &temporalio_client::tonic::Status, name: &str) -> FleetError {
+        connect::of_status(status, name, &self.address.namespace)
+    }
+
+    fn of_interaction(&self, error: &WorkflowInteractionError, name: &str) -> FleetError {
+        match error {
+            WorkflowInteractionError::NotFound(status) | WorkflowInteractionError::Rpc(status) => {
+                self.of_status(status, name)
+            }
+            WorkflowInteractionError::PayloadConversion(error) => of_payload(error),
+            other => FleetError::Server(connect::one_line(&other.to_string())),
+        }
+    }
+
+    fn of_start(&self, error: &WorkflowStartError, name: &str) -> FleetError {
+        match error {
+            WorkflowStartError::AlreadyStarted { .. } => FleetError::AlreadyRunning(name.to_owned()),
+            WorkflowStartError::Rpc(status) => self.of_status(status, name),
+            WorkflowStartError::PayloadConversion(error) => of_payload(error),
+            other => FleetError::Server(connect::one_line(&other.to_string())),
+        }
+    }
+
+    fn of_client(&self, error: &ClientError) -> FleetError {
+        match error {
+            ClientError::Rpc(status) => self.of_status(status, ""),
+            ClientError::PayloadConversion(error) => of_payload(error),
+            other => FleetError::Server(connect::one_line(&other.to_string())),
+        }
+    }
+
+    fn of_schedule(&self, error: &ScheduleError, name: &str) -> FleetError {
+        match error {
+            ScheduleError::Rpc(status) => self.of_status(status, name),
+            ScheduleError::PayloadConversion(error) => of_payload(error),
+            other => FleetError::Server(connect::one_line(&other.to_string())),
+        }
+    }
+
+    /// Starts a run, or starts it again with what it carried. A run of this name that is over does not stand in the way.
+    pub async fn start(&self, input: RunInput) -> Result<(), FleetError> {
+        let name = input.run.name.clone();
+        let mut memo = MemoValues::new();
+        memo.insert(workflow::REPO_MEMO, input.run.repo.url.clone());
+        let options = WorkflowStartOptions::new(DRIVE_QUEUE, workflow_id(&name))
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
+            .memo(memo)
+            .build();
+        let started = self.client.start_workflow(RunWorkflow::run, input, options).await;
+        started.map(drop).map_err(|error| self.of_start(&error, &name))
+    }
+
+    /// Asks for the end of a run. Kept by the server until a worker drives the run.
+    pub async fn kill(&self, name: &str, reason: &str) -> Result<(), FleetError> {
+        let handle = self.handle(name);
+        let sent = handle.signal(RunWorkflow::kill, reason.to_owned(), WorkflowSignalOptions::default());
+        sent.await.map_err(|error| self.of_interaction(&error, name))
+    }
+
+    /// Answers a stage that asks.
+    pub async fn answer(&self, name: &str, answer: Answer) -> Result<(), FleetError> {
+        let handle = self.handle(name);
+        let sent = handle.signal(RunWorkflow::answer, answer, WorkflowSignalOptions::default());
+        sent.await.map_err(|error| self.of_interaction(&error, name))
+    }
+
+    /// Tells the next agent something.
+    pub async fn say(&self, name: &str, note: &str) -> Result<(), FleetError> {
+        let handle = self.handle(name);
+        let sent = handle.signal(RunWorkflow::say, note.to_owned(), WorkflowSignalOptions::default());
+        sent.await.map_err(|error| self.of_interaction(&error, name))
+    }
+
+    /// Ends a run on the server without its machine; for runs that nothing else ends.
+    pub async fn terminate(&self, name: &str, reason: &str) -> Result<(), FleetError> {
+        let options = WorkflowTerminateOptions::builder().reason(reason).build();
+        self.handle(name).terminate(options).await.map_err(|error| self.of_interaction(&error, name))
+    }
+
+    pub async fn describe(&self, name: &str) -> Result<Described, FleetError> {
+        let description = self.handle(name).describe(WorkflowDescribeOptions::default()).await;
+        let description = description.map_err(|error| self.of_interaction(&error, name))?;
+        let raw = description.raw();
+        let trouble = raw.pending_workflow_task.as_ref().filter(|task| task.attempt > 2);
+        let trouble = trouble.map(|task| format!("its workflow task failed {} times", task.attempt - 1));
+        Ok(Described {
+            name: run_name(description.id()),
+            temporal_run_id: description.run_id().to_owned(),
+            server_status: description.status(),
+            status: status_of(&description.memo())?,
+            repo: repo_of(&description.memo()),
+            started_at_ms: description.start_time().and_then(millis),
+            closed_at_ms: description.close_time().and_then(millis),
+            history_length: description.history_length(),
+            pending: raw.pending_activities.iter().map(|pending| self.pending(pending)).collect(),
+            trouble,
+        })
+    }
+
+    fn pending(&self, pending: &PendingActivityInfo) -> Pending {
+        let details = pending.heartbeat_details.as_ref().map(|details| {
+            let converter = self.client.options().data_converter.payload_converter().clone();
+            DecodablePayloads::new(details.payloads.clone(), converter, SerializationContextData::None)
+        });
+        let time = |time: Option<&prost_types::Timestamp>| {
+            time.map(|time| time.seconds.saturating_mul(1_000).saturating_add(i64::from(time.nanos) / 1_000_000))
+        };
+        Pending {
+            id: pending.activity_id.clone(),
+            kind: pending.activity_type.as_ref().map(|kind| kind.name.clone()).unwrap_or_default(),
+            worker: pending.last_worker_identity.clone(),
+            attempt: u32::try_from(pending.attempt).unwrap_or(0),
+            progress: details.and_then(|details| details.deserialize::<Progress>().ok()),
+            scheduled_at_ms: time(pending.scheduled_time.as_ref()),
+            started_at_ms: time(pending.last_started_time.as_ref()),
+            failure: pending.last_failure.as_ref().map(|failure| connect::one_line(&failure.message)),
+        }
+    }
+
+    /// The runs of the namespace, newest first.
+    pub async fn list(&self, only_running: bool, limit: usize) -> Result<Vec<Described>, FleetError> {
+        let running = if only_running { " AND ExecutionStatus = 'Running'" } else { "" };
+        let query = format!("WorkflowType = '{}'{running}", workflow::WORKFLOW_TYPE);
+        let mut stream = self.client.list_workflows(query, WorkflowListOptions::builder().limit(limit).build());
+        let mut found = Vec::new();
+        while let Some(execution) = stream.next().await {
+            let execution = execution.map_err(|error| self.of_client(&error))?;
+            if execution.status() == WorkflowExecutionStatus::ContinuedAsNew {
+                continue;
+            }
+            found.push(Described {
+                name: run_name(execution.id()),
+                temporal_run_id: execution.run_id().to_owned(),
+                server_status: execution.status(),
+                status: status_of(&execution.memo())?,
+                repo: repo_of(&execution.memo()),
+                started_at_ms: execution.start_time().and_then(millis),
+                closed_at_ms: execution.close_time().and_then(millis),
+                history_length: usize::try_from(execution.history_length()).unwrap_or(0),
+                pending: Vec::new(),
+                trouble: None,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Waits for the end of a run, over outages of the server.
+    pub async fn result(&self, name: &str) -> Result<Status, FleetError> {
+        loop {
+            let result = self.handle(name).get_result(WorkflowGetResultOptions::default()).await;
+            let error = match result {
+                Ok(status) => return Ok(status),
+                Err(WorkflowGetResultError::Rpc(status)) => self.of_status(&status, name),
+                Err(WorkflowGetResultError::NotFound(status)) => return Err(self.of_status(&status, name)),
+                Err(WorkflowGetResultError::PayloadConversion(error)) => return Err(of_payload(&error)),
+                Err(other) => return Err(FleetError::Server(connect::one_line(&other.to_string()))),
+            };
+            if !error.is_transient() {
+                return Err(error);
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Starts runs by the clock. Each gets the name with the time appended.
+    pub async fn create_schedule(&self, cron: &str, timezone: &str, input: RunInput) -> Result<(), FleetError> {
+        let name = input.run.name.clone();
+        let spec = ScheduleSpec::builder().cron_strings(vec![cron.to_owned()]).timezone_name(timezone).build();
+        let note = format!("{cron} {}", input.run.repo.url);
+        let action = ScheduleAction::start_workflow(RunWorkflow::run, input, DRIVE_QUEUE, workflow_id(&name));
+        let options = CreateScheduleOptions::builder()
+            .action(action)
+            .spec(spec)
+            .overlap_policy(ScheduleOverlapPolicy::Skip)
+            .note(note)
+            .build();
+        let created = self.client.create_schedule(workflow_id(&name), options).await;
+        created.map(drop).map_err(|error| self.of_schedule(&error, &name))
+    }
+
+    pub async fn list_schedules(&self) -> Result<Vec<Scheduled>, FleetError> {
+        let mut stream = self.client.list_schedules(ListSchedulesOptions::default());
+        let mut found = Vec::new();
+        while let Some(schedule) = stream.next().await {
+            let schedule = schedule.map_err(|error| self.of_schedule(&error, ""))?;
+            if schedule.workflow_type() != Some(workflow::WORKFLOW_TYPE) {
+                continue;
+            }
+            found.push(Scheduled {
+                name: run_name(schedule.schedule_id()),
+                paused: schedule.paused(),
+                next_at_ms: schedule.future_action_times().first().copied().and_then(millis),
+                note: schedule.note().unwrap_or_default().to_owned(),
+            });
+        }
+        Ok(found)
+    }
+
+    pub async fn delete_schedule(&self, name: &str) -> Result<(), FleetError> {
+        let handle = self.client.get_schedule_handle(workflow_id(name));
+        handle.delete(DeleteScheduleOptions::default()).await.map_err(|error| self.of_schedule(&error, name))
+    }
+
+    /// The history of a run as the server has it, as JSON: with a key, nothing in it can be read.
+    pub async fn history(&self, name: &str) -> Result<Vec<u8>, FleetError> {
+        let history = self.handle(name).fetch_history(WorkflowFetchHistoryOptions::default());
+        history.to_json().await.map_err(|error| match error {
+            temporalio_client::WorkflowHistoryError::Fetch(error) => self.of_interaction(&error, name),
+            other => FleetError::Server(connect::one_line(&other.to_string())),
+        })
+    }
+
+    /// Sets the caps of a day over all runs of the namespace.
+    pub async fn set_caps(&self, caps: Caps) -> Result<(), FleetError> {
+        let options = ledger::start_options();
+        let started = self.client.signal_with_start_workflow(
+            Ledger::run,
+            LedgerState::default(),
+            Ledger::set_caps,
+            caps,
+            options,
+        );
+        started.await.map(drop).map_err(|error| self.of_start(&error, LEDGER_ID))
+    }
+
+    /// What was spent today and which caps hold; `None` before the first run. Kept in the ledger's memo.
+    pub async fn ledger(&self) -> Result<Option<LedgerState>, FleetError> {
+        let handle = self.client.get_workflow_handle::<Ledger>(LEDGER_ID);
+        match handle.describe(WorkflowDescribeOptions::default()).await {
+            Ok(description) => description.memo().get(workflow::STATUS_MEMO).map_err(|error| of_payload(&error)),
+            Err(error) => match self.of_interaction(&error, LEDGER_ID) {
+                FleetError::NotFound(_) => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// The workers that poll a queue: for activities, or for workflows.
+    pub async fn pollers(&self, queue: &str, workflows: bool) -> Result<Vec<Poller>, FleetError> {
+        let kind = if workflows { TaskQueueType::Workflow } else { TaskQueueType::Activity };
+        let request = DescribeTaskQueueRequest {
+            namespace: self.client.namespace(),
+            task_queue: Some(TaskQueue { name: queue.to_owned(), ..TaskQueue::default() }),
+            task_queue_type: kind.into(),
+            ..DescribeTaskQueueRequest::default()
+        };
+        let answer = self.client.connection().workflow_service().describe_task_queue(request.into_request()).await;
+        let pollers = answer.map_err(|status| self.of_status(&status, queue))?.into_inner().pollers;
+        let seen = |time: prost_types::Timestamp| time.seconds.saturating_mul(1_000);
+        Ok(pollers
+            .into_iter()
+            .map(|poller| Poller { identity: poller.identity, last_seen_ms: poller.last_access_time.map(seen) })
+            .collect())
+    }
+
+    /// The server's time minus this machine's. Only an event has the server's time, so a workflow is started that no
+    /// worker takes and the server ends at once.
+    async fn clock_difference(&self) -> Result<Option<i64>, FleetError> {
+        let id = format!("{CLOCK}-{}", uuid::Uuid::new_v4());
+        let options = WorkflowStartOptions::new(CLOCK, id).execution_timeout(Duration::from_secs(1)).build();
+        let before = clock::now();
+        let started = self.client.start_workflow(UntypedWorkflow::new(CLOCK), RawValue::empty(), options).await;
+        let handle = started.map_err(|error| self.of_start(&error, CLOCK))?;
+        let after = clock::now();
+        let described = handle.describe(WorkflowDescribeOptions::default()).await;
+        let described = described.map_err(|error| self.of_interaction(&error, CLOCK))?;
+        let between = before.saturating_add(after) / 2;
+        Ok(described.start_time().and_then(millis).map(|at| at.saturating_sub(between)))
+    }
+
+    /// Asks the server about itself and the namespace.
+    pub async fn facts(&self) -> Result<ServerFacts, FleetError> {
+        let mut service = self.client.connection().workflow_service();
+        let cluster = service.get_cluster_info(GetClusterInfoRequest::default().into_request()).await;
+        let cluster = cluster.map_err(|status| self.of_status(&status, ""))?;
+        let request = DescribeNamespaceRequest { namespace: self.client.namespace(), ..Default::default() };
+        let namespace = service.describe_namespace(request.into_request()).await;
+        let namespace = namespace.map_err(|status| self.of_status(&status, ""))?.into_inner();
+        let clock_difference_ms = self.clock_difference().await?;
+        let retention = namespace.config.and_then(|config| config.workflow_execution_retention_ttl);
+        Ok(ServerFacts {
+            version: cluster.into_inner().server_version,
+            retention_days: retention.map_or(0, |retention| retention.seconds / 86_400),
+            clock_difference_ms,
+        })
+    }
+}
+
+fn of_payload(error: &PayloadConversionError) -> FleetError {
+    FleetError::Payload(connect::one_line(&error.to_string()))
+}
+
+fn status_of(memo: &Memo) -> Result<Option<Status>, FleetError> {
+    memo.get(workflow::STATUS_MEMO).map_err(|error| of_payload(&error))
+}
+
+fn repo_of(memo: &Memo) -> String {
+    memo.get(workflow::REPO_MEMO).ok().flatten().unwrap_or_default()
+}
+
+fn millis(time: SystemTime) -> Option<Millis> {
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
+    Millis::try_from(since.as_millis()).ok()
+}

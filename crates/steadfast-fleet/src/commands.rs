@@ -1,0 +1,231 @@
+//! The commands of `steadfast fleet`, one file each, and what they share: the connection and the run that a name means.
+
+mod answer;
+mod caps;
+mod doctor;
+mod follow;
+mod key;
+mod kill;
+mod list;
+mod logs;
+mod pull;
+mod resume;
+mod schedules;
+mod status;
+mod submit;
+mod worker;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use steadfast_model::run::{Plan, Run, RunReason, RunStatus};
+use steadfast_system::config::{Config, FleetConfig};
+use steadfast_system::paths::{self, Paths};
+use temporalio_client::WorkflowExecutionStatus;
+use tokio::sync::OnceCell;
+
+use crate::cli::{Cli, RunArgs, SchedulesVerb, Verb};
+use crate::client::{Described, Fleet};
+use crate::connect::FleetError;
+use crate::output::{self, CommandError, CommandResult, Output, code};
+use crate::work::{RunDirectory, WorkError};
+
+/// Parses the arguments, carries out the command and returns its exit code.
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let is_json = arguments.iter().any(|argument| argument == "--json" || argument == "-j");
+    match Cli::try_parse_from(&arguments) {
+        Ok(cli) => output::finish(run(cli), is_json),
+        Err(error) => output::usage(&error, is_json),
+    }
+}
+
+fn run(cli: Cli) -> CommandResult {
+    let json = cli.json;
+    match cli.verb {
+        Verb::Exec { directory } => {
+            steadfast_engine::interrupt::survive_size_limit();
+            steadfast_engine::supervisor::exec(&directory).map_err(|error| {
+                CommandError::new(
+                    code::USAGE,
+                    error.to_string(),
+                    "this command is for workers: `steadfast fleet worker`",
+                )
+            })?;
+            Ok(Output::default())
+        }
+        Verb::Key => key::new(),
+        Verb::Worker(arguments) => worker::run(&Here::find(json)?, &arguments),
+        Verb::Drain { no_wait } => worker::drain(&Here::find(json)?, !no_wait),
+        verb => {
+            let here = Here::find(json)?;
+            crate::worker::block_on(on_fleet(&here, verb))?
+        }
+    }
+}
+
+async fn on_fleet(here: &Here, verb: Verb) -> CommandResult {
+    match verb {
+        Verb::Submit => submit::submit(here).await,
+        Verb::List { running, all } => list::list(here, running, all).await,
+        Verb::Status { run, watch } => status::status(here, &run, watch).await,
+        Verb::Logs(arguments) => logs::logs(here, &arguments).await,
+        Verb::Attach(run) => follow::attach(here, &run).await,
+        Verb::Kill { name, no_wait } => kill::kill(here, &name, !no_wait).await,
+        Verb::Resume { run, max, detach } => resume::resume(here, &run, max, detach).await,
+        Verb::Pull(run) => pull::pull(here, &run).await,
+        Verb::Approve(arguments) => answer::answer(here, &arguments, true).await,
+        Verb::Reject(arguments) => answer::answer(here, &arguments, false).await,
+        Verb::Say { name, text } => answer::say(here, &name, &text.join(" ")).await,
+        Verb::Caps(arguments) => caps::caps(here, &arguments).await,
+        Verb::Doctor { repo } => doctor::doctor(here, repo.as_deref()).await,
+        Verb::Schedules { verb } => match verb.unwrap_or(SchedulesVerb::List) {
+            SchedulesVerb::List => schedules::list(here).await,
+            SchedulesVerb::Delete { name } => schedules::delete(here, &name).await,
+        },
+        Verb::History { name } => {
+            let bytes = here.connect().await?.history(&name).await?;
+            let json = serde_json::from_slice(&bytes).map_err(std::io::Error::from)?;
+            Ok(Output { text: String::from_utf8_lossy(&bytes).into_owned(), json, code: 0 })
+        }
+        Verb::Worker(_) | Verb::Drain { .. } | Verb::Key | Verb::Exec { .. } => Ok(Output::default()),
+    }
+}
+
+/// The installation that a command works for.
+pub(crate) struct Here {
+    pub(crate) home: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) project: PathBuf,
+    pub(crate) json: bool,
+    /// Made once, when it is first needed.
+    connection: OnceCell<Fleet>,
+}
+
+impl Here {
+    fn find(json: bool) -> Result<Self, CommandError> {
+        steadfast_system::clock::begin();
+        let paths = Paths::find(None)?;
+        let project = fs_err::canonicalize(std::env::current_dir()?)?;
+        Ok(Self { home: paths.home, config: paths.config, project, json, connection: OnceCell::new() })
+    }
+
+    pub(crate) fn fleet(&self) -> &FleetConfig {
+        &self.config.fleet
+    }
+
+    /// Files of the fleet below the home.
+    pub(crate) fn folder(&self) -> Result<PathBuf, CommandError> {
+        let folder = self.home.join("fleet");
+        paths::create_private_dir(&folder)?;
+        Ok(folder)
+    }
+
+    pub(crate) async fn connect(&self) -> Result<Fleet, FleetError> {
+        let identity = crate::worker::identity();
+        self.connection.get_or_try_init(|| Fleet::connect(self.fleet(), &identity)).await.cloned()
+    }
+
+    /// The repository of a run that the server does not know: as given, configured, or the remote `origin` here.
+    pub(crate) fn repo(&self, given: Option<&str>) -> Option<String> {
+        let configured = || self.fleet().repo.clone();
+        given.map(ToOwned::to_owned).or_else(configured).or_else(|| origin(&self.project))
+    }
+
+    /// What the server and the repository know of a run. One of both is enough.
+    pub(crate) async fn find_run(&self, arguments: &RunArgs) -> Result<FoundRun, CommandError> {
+        let name = arguments.name.as_str();
+        let described = match self.connect().await {
+            Ok(fleet) => match fleet.describe(name).await {
+                Ok(described) => Ok((fleet, described)),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        let (server, missing) = match described {
+            Ok(found) => (Some(found), None),
+            Err(error) => (None, Some(error)),
+        };
+        let of_server = server.as_ref().map(|(_, described)| described.repo.clone()).filter(|repo| !repo.is_empty());
+        let known: Option<String> = arguments.repo.clone().or(of_server);
+        let Some(repo) = known.or_else(|| self.repo(None)) else {
+            return Err(missing.map_or_else(|| no_repository(name), CommandError::from));
+        };
+        let directory = match self.open(&repo, name).await {
+            Ok(directory) => directory,
+            // What the server says comes first: without it, the repository was only a guess.
+            Err(error) => return Err(missing.map_or_else(|| error.into(), CommandError::from)),
+        };
+        let is_out_of_reach = match missing {
+            None | Some(FleetError::NotFound(_)) => false,
+            Some(error) if error.is_transient() => {
+                output::note(&format!("note: {error}; this is what the repository says"));
+                true
+            }
+            Some(error) => return Err(error.into()),
+        };
+        Ok(FoundRun { server, repo, directory, is_out_of_reach })
+    }
+
+    /// Fetches the run directory, on a thread that may block.
+    pub(crate) async fn open(&self, repo: &str, name: &str) -> Result<RunDirectory, WorkError> {
+        let (home, repo, name) = (self.home.clone(), repo.to_owned(), name.to_owned());
+        let opened = tokio::task::spawn_blocking(move || RunDirectory::open(&home, &repo, &name)).await;
+        opened.unwrap_or_else(|error| Err(std::io::Error::other(error.to_string()).into()))
+    }
+}
+
+/// A run that a name means.
+pub(crate) struct FoundRun {
+    /// `None` if the server is out of reach or has forgotten the run.
+    pub(crate) server: Option<(Fleet, Described)>,
+    pub(crate) repo: String,
+    pub(crate) directory: RunDirectory,
+    /// The server did not answer, so only the repository says how the run is.
+    is_out_of_reach: bool,
+}
+
+impl FoundRun {
+    /// Whether the server still has work for it.
+    pub(crate) fn is_live(&self) -> bool {
+        match &self.server {
+            Some((_, described)) => described.server_status == WorkflowExecutionStatus::Running,
+            None => self.is_out_of_reach && self.directory.state.run.status == RunStatus::Running,
+        }
+    }
+}
+
+fn no_repository(name: &str) -> CommandError {
+    let hint = "run the command in a clone, or add --repo URL";
+    CommandError::new(code::NOT_FOUND, format!("the repository of run {name} is not known"), hint)
+}
+
+/// The address of the remote `origin`.
+pub(crate) fn origin(project: &Path) -> Option<String> {
+    let output = std::process::Command::new("git")
+        .args(["remote", "get-url", "origin"])
+        .current_dir(project)
+        .stderr(std::process::Stdio::null())
+        .output()
+        .ok()?;
+    let url = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !url.is_empty()).then_some(url)
+}
+
+/// The exit code of a run that is over, as of a run on this machine.
+pub(crate) fn exit_code(plan: &Plan, run: &Run) -> u8 {
+    match run.status {
+        RunStatus::Completed if run.is_limited() => code::LIMIT,
+        RunStatus::Completed => 0,
+        RunStatus::Killed => code::INTERRUPTED,
+        RunStatus::Failed
+            if run.end_reason() == Some(RunReason::NoProgress)
+                && steadfast_engine::goal_link::is_verified_goal(plan) =>
+        {
+            code::VERIFICATION
+        }
+        RunStatus::Failed | RunStatus::UnknownTermination | RunStatus::Running => code::USAGE,
+    }
+}

@@ -1,0 +1,5 @@
+//! The program `steadfast-fleet`.
+
+fn main() -> std::process::ExitCode {
+    steadfast_fleet::commands::main()
+}

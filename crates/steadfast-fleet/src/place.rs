@@ -1,0 +1,148 @@
+//! Where one attempt works: a folder of its own below `$STEADFAST_HOME/fleet/work` with a repository that shares
+//! the objects of the mirror. Whatever an agent does to its repository (branches, settings, hooks) ends with the folder. A lock shows
+//! that the worker lives; folders whose worker was killed are removed when the next one starts.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use steadfast_engine::attempt::Attempt;
+use steadfast_engine::files;
+use steadfast_engine::process::Cancel;
+use steadfast_engine::run_folder::RunFolder;
+use steadfast_system::paths;
+
+use crate::git::mirror::Mirror;
+use crate::git::{Git, IDENTITY, WorkError};
+use crate::wire::RunRef;
+
+const LOCK: &str = "lock";
+/// The folder of the checkout.
+const TREE: &str = "tree";
+
+fn work_of(home: &Path) -> PathBuf {
+    home.join("fleet").join("work")
+}
+
+/// A folder with a checkout. It is removed on drop.
+#[derive(Debug)]
+pub(crate) struct Place {
+    root: PathBuf,
+    subdirectory: String,
+    _lock: File,
+}
+
+impl Place {
+    /// Checks out a commit that the mirror has. `key` is what it is for.
+    pub(crate) fn create(
+        home: &Path,
+        mirror: &Mirror,
+        run: &RunRef,
+        key: &str,
+        sha: &str,
+        cancel: &Cancel,
+    ) -> Result<Self, WorkError> {
+        let work = work_of(home);
+        let random = uuid::Uuid::new_v4().simple().to_string();
+        let root = work.join(format!("{key}-{}", random.get(..8).unwrap_or_default()));
+        for private in [&work, &root] {
+            paths::create_private_dir(private)?;
+        }
+        let lock = lock_file(&root)?;
+        lock.lock()?;
+        let place = Self { root, subdirectory: run.repo.subdirectory.clone(), _lock: lock };
+        let tree = place.tree();
+        paths::create_private_dir(&tree)?;
+        Git::at(&tree).text(&["init", "--quiet", "--template=", "."])?;
+        let info = tree.join(".git").join("info");
+        let objects = tree.join(".git").join("objects").join("info");
+        for folder in [&info, &objects] {
+            fs_err::create_dir_all(folder)?;
+        }
+        fs_err::write(objects.join("alternates"), format!("{}\n", mirror.path().join("objects").display()))?;
+        // The agent sees the repository itself as its remote, as in a clone of the user's.
+        Git::at(&tree).text(&["config", "remote.origin.url", mirror.url()])?;
+        Git::at(&tree).text(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"])?;
+        let exclude: String = files::patterns_anywhere().map(|line| line + "\n").collect();
+        fs_err::write(info.join("exclude"), exclude)?;
+        Git::at(&tree).until(cancel).text(&["checkout", "--quiet", "--detach", sha, "--"])?;
+        fs_err::create_dir_all(place.directory())?;
+        Ok(place)
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The root of the checkout.
+    pub(crate) fn tree(&self) -> PathBuf {
+        self.root.join(TREE)
+    }
+
+    /// The project in the checkout.
+    pub(crate) fn directory(&self) -> PathBuf {
+        if self.subdirectory.is_empty() { self.tree() } else { self.tree().join(&self.subdirectory) }
+    }
+
+    /// Commits everything that is not ignored, and returns the newest commit. An agent that left nothing gets an empty one.
+    pub(crate) fn commit(&self, base: &str, message: &str) -> Result<String, WorkError> {
+        let tree = self.tree();
+        for lock in ["index.lock", "HEAD.lock"] {
+            // A killed agent leaves them behind; usually there is none.
+            let _ = fs_err::remove_file(tree.join(".git").join(lock));
+        }
+        let add = ["-c", "core.safecrlf=false", "add", "--all"];
+        if let Err(error) = Git::at(&tree).text(&add) {
+            // What cannot be added, such as a repository without a commit, does not prevent the rest.
+            let some = Git::at(&tree).text(&[&add[..], &["--ignore-errors"]].concat());
+            some.map_err(|_| error)?;
+        }
+        let head = || Git::at(&tree).text(&["rev-parse", "--verify", "HEAD^{commit}"]);
+        let is_clean = Git::at(&tree).succeeds(&["diff", "--cached", "--quiet"])?;
+        if !is_clean || head()? == base {
+            let commit = ["commit", "--quiet", "--no-verify", "--allow-empty", "-m", message];
+            let own = Git::at(&tree).text(&commit);
+            own.or_else(|_| Git::at(&tree).text(&[&IDENTITY[..], &commit].concat()))?;
+        }
+        head()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        remove(&self.root);
+    }
+}
+
+fn lock_file(root: &Path) -> std::io::Result<File> {
+    let file = fs_err::OpenOptions::new().create(true).append(true).open(root.join(LOCK))?;
+    Ok(file.into_parts().0)
+}
+
+/// Removes a folder, the lock last: what stays of it is removed by the next worker.
+fn remove(root: &Path) {
+    for name in [TREE, "runs", "worktrees"] {
+        // Best effort, as the next worker tries again.
+        let _ = fs_err::remove_dir_all(root.join(name));
+    }
+    let _ = fs_err::remove_dir_all(root);
+}
+
+/// Ends the agents that killed workers of this home left, and removes their folders.
+pub(crate) fn tidy(home: &Path, grace: Duration) -> std::io::Result<()> {
+    let Ok(entries) = fs_err::read_dir(work_of(home)) else { return Ok(()) };
+    for root in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
+        let lock = lock_file(&root)?;
+        if lock.try_lock().is_err() {
+            continue;
+        }
+        let runs = fs_err::read_dir(root.join("runs")).into_iter().flatten().flatten();
+        for run in runs.filter_map(|entry| entry.file_name().into_string().ok()) {
+            for attempt in RunFolder::at(&root, &run).attempts() {
+                Attempt::in_directory(attempt).stop(grace)?;
+            }
+        }
+        remove(&root);
+    }
+    Ok(())
+}
