@@ -148,7 +148,7 @@ fn silence_panics(on_panic: OnPanic) {
 }
 
 /// Runs a server. A panic outside of its tasks ends it; the hook has reported why.
-fn caught(serve: impl FnOnce() -> output::CommandResult) -> output::CommandResult {
-    let ended = || Ok(output::CommandOutput { code: error::code::USAGE, ..output::CommandOutput::default() });
+fn caught(serve: impl FnOnce() -> CommandResult) -> CommandResult {
+    let ended = || Ok(CommandOutput { code: error::code::USAGE, ..CommandOutput::default() });
     catch_unwind(AssertUnwindSafe(serve)).unwrap_or_else(|_| ended())
 }
