@@ -64,6 +64,7 @@ class World:
             (self.root / part).mkdir(parents=True)
         (self.root / "home").chmod(0o700)
         self.write("home/config.toml", CONFIG)
+        self.seen = None
 
     def save(self):
         shutil.rmtree(self.saved, ignore_errors=True)

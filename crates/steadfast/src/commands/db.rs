@@ -15,7 +15,7 @@ use steadfast_system::paths::Paths;
 use super::own_paths;
 use crate::cli::DbVerb;
 use crate::error::{CliError, code};
-use crate::output::{CommandOutput, CommandResult};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// How long to wait for another process that makes a backup.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -92,6 +92,9 @@ fn check(paths: &Paths) -> CommandResult {
     let store = Store::open_existing(&paths.store)?;
     let faults = store.integrity_faults()?;
     let is_ok = faults.is_empty();
+    if !is_ok {
+        output::note("hint: nothing was changed; run `steadfast db recover`");
+    }
     let text = if is_ok { "ok".to_owned() } else { faults.join("\n") };
     let code = if is_ok { 0 } else { code::ENVIRONMENT };
     Ok(CommandOutput { text, json: json!({"ok": is_ok, "faults": faults}), code })

@@ -156,6 +156,35 @@ fn a_damaged_store_is_reported_with_its_path_and_the_command_that_recovers_it() 
 }
 
 #[test]
+fn a_flipped_byte_in_the_schema_is_named_and_repaired_without_a_loss() {
+    let world = World::new();
+    let bytes = fs::read(world.env.store()).unwrap();
+    // A condition, which SQLite does not look at, and a column that statements name.
+    for text in ["continuations_remaining >= 0", "briefed_hash TEXT"] {
+        world.restore();
+        let at = bytes.windows(text.len()).rposition(|window| window == text.as_bytes()).unwrap();
+        let mut damaged = bytes.clone();
+        damaged[at + text.len() - 1] ^= 1;
+        damaged[at] ^= u8::from(text.ends_with("TEXT"));
+        fs::write(world.env.store(), damaged).unwrap();
+        for arguments in [&["db", "check"][..], &["doctor"]] {
+            let output = world.env.run(arguments);
+            let said = output.stdout.clone() + &output.stderr;
+            assert!(output.code == 4 && said.contains("schema"), "{text}: {output:?}");
+            assert!(said.contains("`steadfast db recover`"), "{text}: {output:?}");
+        }
+        let recovered = world.env.run(&["db", "recover", "--json"]).succeeds().json();
+        assert_eq!(
+            (recovered["outcome"].as_str(), &recovered["unreadable"]),
+            (Some("rebuilt"), &Value::Null),
+            "{text}"
+        );
+        assert_eq!(goals_of(&world.history().succeeds().json()), world.goals, "{text}");
+        world.env.run(&["db", "check"]).succeeds();
+    }
+}
+
+#[test]
 fn a_store_that_lost_its_content_never_begins_empty() {
     let world = World::new();
     for is_removed in [false, true] {
