@@ -213,13 +213,13 @@ fn doctor_fix_follows_the_program_to_another_place() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_steadfast"), &link).unwrap();
     machine.run(&["setup", "claude", "--statusline", "--no-block-cap"]).succeeds();
     let read = || std::fs::read_to_string(machine.env.claude_config().join("settings.json")).unwrap();
-    let line = |text: &str| serde_json::from_str::<Value>(text).unwrap()["statusLine"]["command"].clone();
-    assert_eq!(line(&read()), format!("{} statusline", link.display()));
+    let command_in = |text: &str| serde_json::from_str::<Value>(text).unwrap()["statusLine"]["command"].clone();
+    assert_eq!(command_in(&read()), format!("{} statusline", link.display()));
     std::fs::remove_file(&link).unwrap();
     let report = machine.run(&["doctor", "--fix", "--json"]).json();
     assert!(report["fixed"].to_string().contains("set up Claude Code again"), "{report:#}");
     let settings = read();
-    assert_eq!(line(&settings), format!("{} statusline", env!("CARGO_BIN_EXE_steadfast")));
+    assert_eq!(command_in(&settings), format!("{} statusline", env!("CARGO_BIN_EXE_steadfast")));
     assert!(!settings.contains("BLOCK_CAP"), "{settings}");
     let hooks = std::fs::read_to_string(machine.env.home().join("claude/plugin/hooks/hooks.json")).unwrap();
     assert!(!hooks.contains(link.to_str().unwrap()), "{hooks}");
