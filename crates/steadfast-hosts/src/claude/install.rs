@@ -66,6 +66,10 @@ pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<InstallPlan, 
     };
     let has_line = user_status_line(&theirs).is_some();
     let statusline = decide(request.statusline, command.as_str(), has_line, ask(ASK_STATUS_LINE, &STATUS_LINE))?;
+    // A line of ours follows the program to where it is now.
+    let earlier = setup.earlier_edit(&settings, &STATUS_LINE);
+    let is_moved = earlier.is_some_and(|edit| edit.written.get("command") != Some(&json!(command)));
+    let statusline = if statusline == Choice::Leave && is_moved { Choice::Set(command.as_str()) } else { statusline };
     let cap = request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP);
     let has_cap = theirs.get(&BLOCK_CAP).is_some();
     let block_cap = decide(request.block_cap, cap, has_cap, ask(ASK_BLOCK_CAP, &BLOCK_CAP))?;

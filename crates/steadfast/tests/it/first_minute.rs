@@ -205,6 +205,27 @@ fn doctor_fix_repairs_what_was_set_up_and_says_what_it_cannot() {
     in_agent.fails_with(3, "doctor --fix");
 }
 
+/// An upgrade may put the program elsewhere: hooks and status line follow it, and what the user refused stays refused.
+#[test]
+fn doctor_fix_follows_the_program_to_another_place() {
+    let machine = Machine::claude();
+    let link = machine.env.path("bin/steadfast");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_steadfast"), &link).unwrap();
+    machine.run(&["setup", "claude", "--statusline", "--no-block-cap"]).succeeds();
+    let read = || std::fs::read_to_string(machine.env.claude_config().join("settings.json")).unwrap();
+    let command_in = |text: &str| serde_json::from_str::<Value>(text).unwrap()["statusLine"]["command"].clone();
+    assert_eq!(command_in(&read()), format!("{} statusline", link.display()));
+    std::fs::remove_file(&link).unwrap();
+    let report = machine.run(&["doctor", "--fix", "--json"]).json();
+    assert!(report["fixed"].to_string().contains("set up Claude Code again"), "{report:#}");
+    let settings = read();
+    assert_eq!(command_in(&settings), format!("{} statusline", env!("CARGO_BIN_EXE_steadfast")));
+    assert!(!settings.contains("BLOCK_CAP"), "{settings}");
+    let hooks = std::fs::read_to_string(machine.env.home().join("claude/plugin/hooks/hooks.json")).unwrap();
+    assert!(!hooks.contains(link.to_str().unwrap()), "{hooks}");
+    assert_eq!(machine.run(&["doctor", "--fix", "--json"]).json()["fixed"], json!([]));
+}
+
 #[test]
 fn the_version_is_one_short_line_and_the_facts_of_the_build_follow() {
     let env = Env::new();
