@@ -60,6 +60,9 @@ def say(text):
 class Report:
     def __init__(self, mode, seed):
         self.mode, self.seed = mode, seed
+        # Now, because the repository may have moved on when the results are there.
+        self.commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=REPOSITORY, capture_output=True,
+                                     text=True).stdout.strip()
         self.lock = threading.Lock()
         self.rows, self.problems, self.notes = [], [], []
 
@@ -76,10 +79,10 @@ class Report:
                 f"{row['seconds']:7} s")
 
     def value(self, binary):
-        git = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
-        version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.partition("\n")[0]
+        version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.partition("
+")[0]
         machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-        return {"mode": self.mode, "seed": self.seed, "commit": git.stdout.strip(), "version": version,
+        return {"mode": self.mode, "seed": self.seed, "commit": self.commit, "version": version,
                 "machine": machine, "date": time.strftime("%Y-%m-%d", time.gmtime()), "rows": self.rows,
                 "notes": self.notes, "problems": self.problems}
 
@@ -131,7 +134,7 @@ def main():
     parser.add_argument("--write", action="store_true",
                         help="write docs/reliability.json and the table of its page; with a method, only its rows")
     parser.add_argument("--printed", action="append", default=[], metavar="METHOD=FILE",
-                        help="do not run this long method: read what a run that ended well has printed")
+                        help="do not run this long method: read what it printed before, with a line `rc CODE`")
     options = parser.parse_args()
     mode_name = options.mode or "full"
     printed = dict(one.split("=", 1) for one in options.printed)
