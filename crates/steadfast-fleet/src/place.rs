@@ -63,6 +63,11 @@ impl Place {
         // The agent sees the repository itself as its remote, as in a clone of the user's.
         Git::at(&tree).text(&["config", "remote.origin.url", mirror.url()])?;
         Git::at(&tree).text(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"])?;
+        // Agents commit, also on a machine whose owner never told git a name.
+        if !Git::at(&tree).succeeds(&["var", "GIT_COMMITTER_IDENT"])? {
+            Git::at(&tree).text(&["config", "user.name", "Steadfast"])?;
+            Git::at(&tree).text(&["config", "user.email", "steadfast@localhost"])?;
+        }
         let exclude: String = files::patterns_anywhere().map(|line| line + "\n").collect();
         fs_err::write(info.join("exclude"), exclude)?;
         Git::at(&tree).until(cancel).text(&["checkout", "--quiet", "--detach", sha, "--"])?;

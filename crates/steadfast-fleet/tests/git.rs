@@ -15,7 +15,7 @@ use steadfast_fleet::work::{self, Allowed, NewRun, RunDirectory, WorkError, Work
 use steadfast_model::clock;
 use steadfast_model::run::{
     Act, AgentKind, AgentPlan, AttemptId, FailureKind, MergePlan, Outcome, Plan, Record, Rule, Run, RunEvent, RunKind,
-    RunLimits, RunPurpose, RunStatus, StagePlan, machine,
+    RunLimits, RunPurpose, RunStatus, StagePlan, condition, machine,
 };
 use steadfast_system::config::Config;
 
@@ -340,9 +340,9 @@ fn rules_and_conditions_are_tested_on_the_commit_of_the_attempt() {
     let mut first = stage("work", "Work", 5, "echo $STEADFAST_ITERATION > done-$STEADFAST_ITERATION");
     first.completion = Rule::Verify(vec!["test -e done-2".to_owned()]);
     let mut second = stage("skipped", "Never", 1, "touch wrong");
-    second.when = Some("exists('nothing')".parse().unwrap());
+    second.when = Some(condition::parse("exists('nothing')").unwrap());
     let mut third = stage("last", "Last", 1, "touch last");
-    third.when = Some("exists('done-2')".parse().unwrap());
+    third.when = Some(condition::parse("exists('done-2')").unwrap());
     let host = Host::new(&world, &plan(vec![first, second, third]), &["one", "two"]).to_end();
     assert_eq!(host.run.status, RunStatus::Completed);
     let iterations: Vec<u32> = host.run.stages.iter().map(|stage| stage.iterations).collect();
@@ -372,7 +372,7 @@ fn a_long_answer_comes_through_and_secrets_do_not() {
     let world = World::new();
     let key = format!("sk-ant-api03-{}", "Ab1".repeat(31));
     let script = format!(
-        "head -c 5000000 /dev/zero | tr '\\0' x > $OUT; echo {key} >> $OUT; echo 'my key is {key}'; echo {key} >&2"
+        "head -c 5000000 /dev/zero | tr '\\0' x > $OUT; echo >> $OUT; echo {key} >> $OUT; echo 'my key is {key}'; echo {key} >&2"
     );
     let out = ".claude/pipeline-runs/auth/stage-1-say/output.md";
     let say = stage("say", "Write to ${OUTPUT}", 1, &script.replace("$OUT", out));

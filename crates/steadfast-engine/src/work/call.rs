@@ -17,11 +17,10 @@ use crate::attempt::{Attempt, RunKey, supervisor_deadline};
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
 
-/// How often a worker hears of a running attempt.
-const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// How often a worker hears of a running attempt. What it heard last is charged if the worker is lost.
+const BEAT_EVERY: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Reading long session files takes a while, so a look at them is followed by a rest of many times its length.
-const READ_EVERY: Duration = Duration::from_secs(2);
 const REST_FACTOR: u32 = 20;
 
 /// What a worker calls for.
@@ -40,7 +39,7 @@ fn attempt_of(call: &WorkCall<'_>, id: AttemptId) -> Attempt {
     Attempt::at(call.view.home, call.view.run_id, id).with_key(Some(key))
 }
 
-/// Carries out one attempt. `beat` is called every second with what it used so far and when its agent started.
+/// Carries out one attempt. `beat` is called twice a second with what it used so far and when its agent started.
 pub fn attempt<R: RunRecords>(
     call: &WorkCall<'_>,
     id: AttemptId,
@@ -123,13 +122,13 @@ impl<'a> Watched<'a> {
                 }
                 Err(_) => {}
             }
-            if started_at_ms.is_some() && next_read <= Instant::now() {
-                let began = Instant::now();
-                usage = used_so_far(self.agent, self.attempt);
-                next_read = Instant::now() + (began.elapsed() * REST_FACTOR).max(READ_EVERY);
-            }
             if next_beat <= Instant::now() {
-                next_beat = Instant::now() + BEAT_EVERY;
+                let began = Instant::now();
+                if started_at_ms.is_some() && next_read <= began {
+                    usage = used_so_far(self.agent, self.attempt);
+                    next_read = Instant::now() + began.elapsed() * REST_FACTOR;
+                }
+                next_beat = began + BEAT_EVERY;
                 beat(&usage, started_at_ms);
             }
             if self.cancel.is_cancelled() && !is_stopped {

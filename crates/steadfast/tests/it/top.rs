@@ -280,7 +280,7 @@ fn runs_of_the_fleet_are_shown_where_one_is_known_and_trouble_is_one_line() {
     };
     let list = json!({"runs": [run("over", false), run("remote", true)], "appointments": []});
     std::fs::write(env.home().join("fleet/runs.json"), list.to_string()).unwrap();
-    let page = env.run(&["top", "--once"]).succeeds().stdout;
+    let page = env.run(&["top", "--once"]).succeeds().stdout.clone();
     assert!(page.contains("FLEET 2") && page.contains("remote (work)") && page.contains("2/9"), "{page}");
     assert!(page.find("remote (work)") < page.find("over (work)"), "live ones first: {page}");
     let json = env.run(&["top", "--once", "--json"]).json();
