@@ -4,7 +4,8 @@
 usage: soak.py --binary STEADFAST [--calls N] [--seed N] [--sessions N]
 
 Prints a line every 5 %: sizes of the store and its log, wall and CPU time per call, the largest memory of a call. Between two
-lines, 25 days go by for everything that is over, so that a whole run takes 500 days, and retention has work to do. At the end
+lines, 25 days go by for everything that is over, so that a whole run takes 500 days, and retention has work to do; for upkeep
+itself they go by evenly, so a call stands for seven minutes. At the end
 the tokens that were counted must be those that were written, and the store must not grow in the second half; otherwise the exit
 code is 1. Calls come from a process of its own that looks like a client, goals from this one, which looks like a person.
 """
@@ -106,6 +107,7 @@ AGED = {
     "transcript_cursors": ("session_id", ["updated_at_ms"]),
 }
 DAYS_BETWEEN_LINES = 25
+CALLS_BETWEEN_MOMENTS = 10
 WORDS = "parser lexer reader cache index query plan".split()
 
 
@@ -156,8 +158,13 @@ class Soak:
         for table, (key, columns) in AGED.items():
             back = ", ".join(f"{column} = {column} - {DAYS_BETWEEN_LINES * 86_400_000}" for column in columns)
             db.execute(f"UPDATE {table} SET {back} WHERE {key} IN ({over})")
-        # What is looked at once a day is due again.
-        db.execute(f"UPDATE upkeep SET due_at_ms = due_at_ms - {DAYS_BETWEEN_LINES * 86_400_000}")
+        db.commit()
+        db.close()
+
+    def let_upkeep_be_due(self, calls, part):
+        """Lets time go by for upkeep, evenly: it works in steps, and a lump of days would be one step."""
+        db = sqlite3.connect(self.store, timeout=30)
+        db.execute(f"UPDATE upkeep SET due_at_ms = due_at_ms - {DAYS_BETWEEN_LINES * 86_400_000 * calls // part}")
         db.commit()
         db.close()
 
@@ -169,11 +176,14 @@ class Soak:
         sessions = [self.begin() for _ in range(self.given.sessions)]
         part = max(1, self.given.calls // 20)
         print(f"{'calls':>9} {'store MB':>9} {'log MB':>8} {'wall ms':>8} {'CPU ms':>8} {'peak MB':>8} {'sessions':>9}")
-        shown = 0
+        shown = passed = 0
         while self.done < self.given.calls:
             place = self.random.randrange(len(sessions))
             if not sessions[place].work():
                 sessions[place] = self.begin()
+            if self.done - passed >= CALLS_BETWEEN_MOMENTS:
+                self.let_upkeep_be_due(self.done - passed, part)
+                passed = self.done
             if self.done - shown >= part:
                 shown = self.done
                 self.show()

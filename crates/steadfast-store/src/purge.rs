@@ -1,6 +1,6 @@
 //! Deletes at the user's request, so that the text is in no file afterwards, and gives free space back. All of it works
-//! in short transactions with pauses between them, so that other processes write in between. Only [`Store::compact`]
-//! rewrites the file at once.
+//! in short transactions with pauses between them, so that other processes write in between. Only [`Store::rewrite`],
+//! for small files and for those of earlier versions, rewrites the file at once.
 
 use std::thread;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Store {
         self.set_secure_delete("FAST")?;
         merged?;
         if !self.returns_pages()? && self.size()? <= SMALL {
-            self.compact()?;
+            self.rewrite()?;
             return Ok(true);
         }
         let is_whole = self.returns_pages()?;
@@ -80,8 +80,14 @@ impl Store {
         Ok(is_whole)
     }
 
+    /// Gives all free pages back, step by step. Only for files that can: see [`Store::returns_pages`].
+    pub fn compact(&mut self, progress: Progress<'_>) -> Result<(), StoreError> {
+        self.return_pages(progress)?;
+        self.empty_log()
+    }
+
     /// Rewrites the whole file without free space. Other processes wait until it is done.
-    pub fn compact(&self) -> Result<(), StoreError> {
+    pub fn rewrite(&self) -> Result<(), StoreError> {
         let sql = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM";
         let rewritten = self.db.execute_batch(sql).map_err(|error| explain(&self.path, error));
         // The log has old pages too, whatever became of the file.

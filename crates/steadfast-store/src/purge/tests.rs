@@ -125,7 +125,7 @@ fn space_is_given_back_and_a_compaction_gives_all_of_it() {
     assert!(world.store.size().unwrap() * 2 < before);
 
     let old = old_world();
-    old.store.compact().unwrap();
+    old.store.rewrite().unwrap();
     assert!(old.store.returns_pages().unwrap());
 }
 

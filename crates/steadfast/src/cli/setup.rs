@@ -75,9 +75,9 @@ pub(crate) enum DbVerb {
     },
     /// Check the store for corruption
     Check,
-    /// Rewrite the store without free space; everything else waits for it
+    /// Give free space of the store back; the file of an earlier version is rewritten once
     Compact {
-        /// Rewrite it even while a goal or run is live
+        /// Rewrite such a file even while a goal or run is live; everything else waits for it
         #[arg(long)]
         force: bool,
     },

@@ -1,5 +1,5 @@
-//! `db compact`: rewrites the store without free space. Hooks and engines wait meanwhile, so it is refused while they are
-//! at work.
+//! `db compact`: gives the free space of the store back, in short steps. The file of an earlier version is rewritten
+//! once; hooks and engines wait meanwhile, so that is refused while they are at work.
 
 use serde_json::json;
 use steadfast_model::goal::GoalStatus;
@@ -12,18 +12,26 @@ use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
 pub(super) fn run(paths: &Paths, force: bool) -> CommandResult {
-    let store = Store::open_existing(&paths.store)?;
-    if let Some(live) = live(store.read())?.filter(|_| !force) {
-        let hint = "wait until it is over, or use --force: hooks and engines wait while the store is rewritten";
-        return Err(CliError::new(code::WRONG_STATE, format!("{live} is live"), hint));
-    }
+    let mut store = Store::open_existing(&paths.store)?;
     let before = store.size()?;
-    output::note("rewriting the store; hooks and engines wait until it is done");
-    store.compact()?;
+    if store.returns_pages()? {
+        store.compact(&mut |_, _, _| {})?;
+    } else {
+        rewrite(&store, force)?;
+    }
     let after = store.size()?;
     let mb = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
     let text = format!("{} → {}", mb(before), mb(after));
     Ok(CommandOutput { text, json: json!({"before_bytes": before, "after_bytes": after}), code: 0 })
+}
+
+fn rewrite(store: &Store, force: bool) -> Result<(), CliError> {
+    if let Some(live) = live(store.read())?.filter(|_| !force) {
+        let hint = "wait until it is over, or use --force: hooks and engines wait while the store is rewritten";
+        return Err(CliError::new(code::WRONG_STATE, format!("{live} is live"), hint));
+    }
+    output::note("rewriting the store; hooks and engines wait until it is done");
+    Ok(store.rewrite()?)
 }
 
 /// A goal that an agent works on, or a run with an engine.
