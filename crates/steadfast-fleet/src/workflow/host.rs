@@ -24,7 +24,7 @@ use crate::wire::{
     Question, RUN_PLACE, RunInput, RunRef, Status, attempt_key,
 };
 
-const LONGEST_STEP: Duration = Duration::from_secs(60);
+const LONGEST_STEP: Duration = Duration::from_mins(1);
 
 type Context<'a> = &'a WorkflowContext<RunWorkflow>;
 type Flight<'a> = Pin<Box<dyn Future<Output = News> + 'a>>;
