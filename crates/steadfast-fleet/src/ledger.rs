@@ -120,13 +120,13 @@ impl LedgerState {
         if left {
             self.runs.remove(&workflow);
         }
-        self.to_tell()
+        self.newly_capped()
     }
 
     fn set_caps(&mut self, caps: Caps, day: i64) -> Vec<String> {
         self.turn_to(day);
         self.caps = caps;
-        self.to_tell()
+        self.newly_capped()
     }
 
     fn turn_to(&mut self, day: i64) {
@@ -141,7 +141,7 @@ impl LedgerState {
     }
 
     /// The runs that do not know yet that a cap is reached today.
-    fn to_tell(&mut self) -> Vec<String> {
+    fn newly_capped(&mut self) -> Vec<String> {
         if !self.is_reached() {
             return Vec::new();
         }

@@ -2,6 +2,7 @@
 //! run lasts, so every field that came later has a default.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use steadfast_model::clock::Millis;
@@ -60,6 +61,13 @@ pub struct FleetOptions {
 impl Default for FleetOptions {
     fn default() -> Self {
         Self { labels: Vec::new(), heartbeat_ms: 90_000, cut_after: 500, scheduled: false }
+    }
+}
+
+impl FleetOptions {
+    /// The longest time between two heartbeats.
+    pub fn heartbeat(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.heartbeat_ms).unwrap_or(0).max(1_000))
     }
 }
 
@@ -364,7 +372,7 @@ pub struct Answer {
 }
 
 /// What a running attempt used so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Using {
     pub id: AttemptId,
     pub usage: AttemptUsage,

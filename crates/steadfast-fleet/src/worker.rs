@@ -65,7 +65,8 @@ pub fn identity() -> String {
 fn queues(agents: &[String], labels: &[String], queue: fn(&str, &[String]) -> String) -> Vec<String> {
     let mut sets: Vec<Vec<String>> = vec![Vec::new()];
     for label in labels.iter().take(MOST_LABELS) {
-        let with: Vec<Vec<String>> = sets.iter().map(|set| [set.as_slice(), &[label.clone()]].concat()).collect();
+        let with: Vec<Vec<String>> =
+            sets.iter().map(|set| [set.as_slice(), std::slice::from_ref(label)].concat()).collect();
         sets.extend(with);
     }
     let mut queues: Vec<String> =
@@ -122,7 +123,9 @@ pub async fn run(arguments: WorkerArguments, say: &mut dyn FnMut(&str)) -> Resul
     let busy = arguments.slots.saturating_sub(shared.slots.available_permits());
     let seconds = arguments.drain.as_secs();
     say(&format!("draining: {busy} agents may go on for {seconds} s; a second signal ends them at once"));
-    stops.iter().for_each(|stop| stop());
+    for stop in stops {
+        stop();
+    }
     tokio::select! {
         results = work => ended(results, &address.namespace),
         () = signals.next() => {

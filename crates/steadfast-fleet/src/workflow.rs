@@ -85,7 +85,8 @@ impl RunWorkflow {
     /// A worker reports what a running attempt used so far.
     #[signal]
     pub fn using(&mut self, _: &mut SyncWorkflowContext<Self>, using: Using) {
-        self.using.insert(attempt_key(using.id), using.usage);
+        let Using { id, usage } = using;
+        self.using.insert(attempt_key(id), usage);
         let mut sum = AttemptUsage::default();
         for usage in self.using.values() {
             sum += *usage;

@@ -13,8 +13,8 @@ use crate::output::{self, CommandError, CommandResult, Output, code};
 use crate::work::RunDirectory;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The answer first; what an agent wrote or printed that gave none.
-const FILES: [&str; 3] = ["answer.md", "output.md", "out.log"];
+/// All that a command printed, else the answer, else the file that the agent wrote.
+const FILES: [&str; 3] = ["out.log", "answer.md", "output.md"];
 
 pub(super) async fn logs(here: &Here, arguments: &LogsArgs) -> CommandResult {
     let found = here.find_run(&arguments.run).await?;

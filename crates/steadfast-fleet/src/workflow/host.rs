@@ -24,7 +24,7 @@ use crate::wire::{
     Question, RUN_PLACE, RunInput, RunRef, Status, attempt_key,
 };
 
-const LONGEST_STEP: Duration = Duration::from_secs(60);
+const LONGEST_STEP: Duration = Duration::from_mins(1);
 
 type Context<'a> = &'a WorkflowContext<RunWorkflow>;
 type Flight<'a> = Pin<Box<dyn Future<Output = News> + 'a>>;
@@ -88,7 +88,8 @@ pub(super) async fn drive(ctx: Context<'_>) -> WorkflowResult<Status> {
 /// The run that a schedule started gets its own name and branches.
 async fn forked(ctx: Context<'_>, from: &RunRef) -> WorkflowResult<RunRef> {
     let input = ForkInput { from: from.clone(), name: run_name(ctx.workflow_id()), run_id: ctx.uuid4() };
-    Ok(ctx.execute_activity(Calls::fork, input, upkeep("fork")).await?)
+    let heartbeat = ctx.state(|state| state.input.options.heartbeat());
+    Ok(ctx.execute_activity(Calls::fork, input, upkeep("fork", heartbeat)).await?)
 }
 
 impl<'a> Host<'a> {
@@ -246,9 +247,10 @@ impl<'a> Host<'a> {
 }
 
 /// What the run itself has to do: tried until it is done.
-fn upkeep(id: &str) -> ActivityOptions {
+fn upkeep(id: &str, heartbeat: Duration) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(Duration::from_mins(10))
         .summary(id)
+        .heartbeat_timeout(heartbeat)
         .cancellation_token(WorkflowCancellationToken::new())
         .retry_policy(patient())
         .build()

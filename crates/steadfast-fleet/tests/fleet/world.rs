@@ -277,12 +277,20 @@ impl World {
 
     /// Waits until a run is over, and returns its status.
     pub(crate) fn wait_end(&self, name: &str) -> Value {
-        until(&format!("the end of {name}"), || {
+        let begin = Instant::now();
+        loop {
             let output = self.run(&["fleet", "status", name, "--json"]);
-            let status: Value = serde_json::from_slice(&output.stdout).ok()?;
-            (status["status"] != "running" && status.get("error").is_none() && status["live"] == false)
-                .then_some(status)
-        })
+            let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            if status["status"] != "running" && status["live"] == false {
+                return status;
+            }
+            if begin.elapsed() > PATIENCE {
+                let page = self.run(&["fleet", "status", name]);
+                let said = [page.stdout, page.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+                panic!("{name} does not end: {said:?}");
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 
     /// Starts a worker in a home of its own.

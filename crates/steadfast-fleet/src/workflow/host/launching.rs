@@ -100,7 +100,8 @@ impl Host<'_> {
                 self.is_finishing = true;
                 let head = self.head_of(RUN_PLACE, RUN_PLACE);
                 let input = FinishInput { run_ref, head, spent: self.spent_so_far(&run, true) };
-                let finished = self.ctx.execute_activity(Calls::finish, input, upkeep("finish"));
+                let finished =
+                    self.ctx.execute_activity(Calls::finish, input, upkeep("finish", self.input.options.heartbeat()));
                 self.fly(finished.map(News::Finished));
             }
             FleetAct::Stop(_) | FleetAct::WakeAt(_) => {}
@@ -112,10 +113,6 @@ impl Host<'_> {
         head.unwrap_or(&self.input.run.repo.base).to_owned()
     }
 
-    fn heartbeat(&self) -> Duration {
-        Duration::from_millis(u64::try_from(self.input.options.heartbeat_ms).unwrap_or(0).max(1_000))
-    }
-
     fn attempt_options(&mut self, id: AttemptId, queue: String, timeout_ms: Option<i64>) -> ActivityOptions {
         let key = attempt_key(id);
         let token = WorkflowCancellationToken::new();
@@ -125,7 +122,7 @@ impl Host<'_> {
         ActivityOptions::with_start_to_close_timeout(timeout)
             .activity_id(key)
             .task_queue(queue)
-            .heartbeat_timeout(self.heartbeat())
+            .heartbeat_timeout(self.input.options.heartbeat())
             .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
             .cancellation_token(token)
             .retry_policy(handed_on())
@@ -137,7 +134,7 @@ impl Host<'_> {
         ActivityOptions::with_start_to_close_timeout(LONGEST_CHECK)
             .activity_id(id)
             .task_queue(queue)
-            .heartbeat_timeout(self.heartbeat())
+            .heartbeat_timeout(self.input.options.heartbeat())
             .cancellation_token(WorkflowCancellationToken::new())
             .retry_policy(patient())
             .build()

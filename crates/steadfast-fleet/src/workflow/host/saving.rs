@@ -35,7 +35,11 @@ impl Host<'_> {
         };
         let upto = self.seq;
         self.is_saving = true;
-        let saved = self.ctx.execute_activity(Calls::record, SaveInput { record, spent }, upkeep("record"));
+        let saved = self.ctx.execute_activity(
+            Calls::record,
+            SaveInput { record, spent },
+            upkeep("record", self.input.options.heartbeat()),
+        );
         self.fly(saved.map(move |result| News::Saved(upto, result)));
     }
 
