@@ -9,8 +9,9 @@ use temporalio_client::WorkflowHistory;
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
 
 async fn replay(history: &[u8]) -> Result<(), String> {
-    let options = WorkflowReplayerOptions::new().register_workflow::<RunWorkflow>().unwrap().build();
-    let replayer = WorkflowReplayer::new(options).unwrap();
+    let options = WorkflowReplayerOptions::new().register_workflow::<RunWorkflow>();
+    let options = options.map_err(|error| error.to_string())?.build();
+    let replayer = WorkflowReplayer::new(options).map_err(|error| error.to_string())?;
     let history = WorkflowHistory::from_json(history).map_err(|error| error.to_string())?;
     replayer.replay_workflow(history).await.map_err(|error| error.to_string())
 }

@@ -179,7 +179,9 @@ pub fn check<R: RunRecords>(
     let (sender, notes) = mpsc::channel();
     // The receiver lives until the checks are made.
     let facts = work.carry_out(call.cancel, |note| drop(sender.send(note)));
-    notes.try_iter().for_each(|note| records.note(&note));
+    for note in notes.try_iter() {
+        records.note(&note);
+    }
     Ok(facts)
 }
 

@@ -29,10 +29,10 @@ impl Deciding {
     /// Collects what is known of the stages that the condition of a stage names; `None` for a stage without a condition.
     pub(crate) fn of<R: RunRecords>(
         view: &RunView<'_>,
-        stage: &StagePlan,
+        planned: &StagePlan,
         records: &mut R,
     ) -> Result<Option<Self>, R::Error> {
-        let Some(condition) = stage.when.clone() else { return Ok(None) };
+        let Some(condition) = planned.when.clone() else { return Ok(None) };
         let mut facts = BTreeMap::new();
         for name in condition.stages() {
             let Some((number, state)) = state_of(view.plan, view.run, name) else { continue };

@@ -50,7 +50,7 @@ fn root_of(project: &Path) -> Result<PathBuf, CommandError> {
     Ok(root.into())
 }
 
-/// Fetches a branch under its own name. Only the branch of the run directory, which nobody works on, may be rewritten.
+/// Fetches a branch under its own name. Only the branch of the run directory may be rewritten: no user works on it.
 fn fetch(root: &Path, repo: &str, branch: &str, may_replace: bool) -> Result<(), CommandError> {
     let plus = if may_replace { "+" } else { "" };
     let spec = format!("{plus}refs/heads/{branch}:refs/heads/{branch}");

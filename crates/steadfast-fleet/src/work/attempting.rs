@@ -1,5 +1,7 @@
 //! One attempt on a worker: check out its base, run the agent, commit, push its branch and its files, report.
 
+use std::path::Path;
+
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::files::{OutputOf, PublicFiles, without_secrets};
 use steadfast_engine::process::Cancel;
@@ -96,6 +98,34 @@ impl<'a> Work<'a> {
         commit.write(&place.tree())
     }
 
+    fn records<'r>(
+        &'r self,
+        stage: &'r StagePlan,
+        run: &'r Run,
+        heads: &'r Heads,
+        (place, project): (&'r Place, &'r Path),
+        notes: &'r [String],
+    ) -> FleetRecords<'r> {
+        FleetRecords {
+            directory: &self.directory,
+            plan: self.plan(),
+            run,
+            refs: self.refs.clone(),
+            heads,
+            home: place.root(),
+            run_id: &self.run_ref.run_id,
+            project,
+            lane: stage.lane.as_deref(),
+            notes,
+            messages: Vec::new(),
+        }
+    }
+
+    fn call<'r>(&'r self, run: &'r Run, (place, project): (&'r Place, &'r Path), cancel: &'r Cancel) -> WorkCall<'r> {
+        let view = RunView { plan: self.plan(), run, run_id: &self.run_ref.run_id, home: place.root(), project };
+        WorkCall { engine: &self.engine, view, directory: project, cancel }
+    }
+
     /// A new name for a branch of an attempt.
     fn branch(&self, id: AttemptId) -> String {
         let random = uuid::Uuid::new_v4().simple().to_string();
@@ -112,16 +142,6 @@ fn allow_agent(cx: &WorkerContext, agent: &AgentPlan) -> Result<(), WorkError> {
     if is_allowed { Ok(()) } else { Err(WorkError::NotAllowed(format!("run the agent {name}"))) }
 }
 
-fn view<'a>(
-    plan: &'a Plan,
-    run: &'a Run,
-    run_ref: &'a RunRef,
-    place: &'a Place,
-    project: &'a std::path::Path,
-) -> RunView<'a> {
-    RunView { plan, run, run_id: &run_ref.run_id, home: place.root(), project }
-}
-
 pub(super) fn attempt(
     cx: &WorkerContext,
     input: &AttemptInput,
@@ -134,22 +154,9 @@ pub(super) fn attempt(
     allow_agent(cx, stage.agent_of(id.iteration))?;
     let place = work.enter(&attempt_key(id), &input.base, stage, &input.heads, cancel)?;
     let project = place.directory();
-    let mut records = FleetRecords {
-        directory: &work.directory,
-        plan: work.plan(),
-        run: &input.run,
-        refs: work.refs.clone(),
-        heads: &input.heads,
-        home: place.root(),
-        run_id: &run_ref.run_id,
-        project: &project,
-        lane: stage.lane.as_deref(),
-        notes: &input.notes,
-        messages: Vec::new(),
-    };
+    let mut records = work.records(stage, &input.run, &input.heads, (&place, &project), &input.notes);
     records.prepare(id)?;
-    let view = view(work.plan(), &input.run, run_ref, &place, &project);
-    let call = WorkCall { engine: &work.engine, view, directory: &project, cancel };
+    let call = work.call(&input.run, (&place, &project), cancel);
     let mut tell = |usage: &_, started_at_ms| {
         beat(&Progress { usage: *usage, worker: cx.name.clone(), started_at_ms });
     };
@@ -207,7 +214,7 @@ impl Left<'_> {
     /// Files that are not in the directory of the attempt, or not as they are there.
     fn more_files(&self, outcome: &Outcome, messages: &[String]) -> Result<Vec<(String, Vec<u8>)>, WorkError> {
         let mut files = Vec::new();
-        let mut add = |name: &str, path: &std::path::Path, most: u64| {
+        let mut add = |name: &str, path: &Path, most: u64| {
             if let Ok(part) = bounded::end_of(path, most).map(|part| part.bytes)
                 && !part.is_empty()
             {
@@ -264,21 +271,8 @@ pub(super) fn check(cx: &WorkerContext, input: &CheckInput, cancel: &Cancel) -> 
             }
         }
     }
-    let mut records = FleetRecords {
-        directory: &work.directory,
-        plan: work.plan(),
-        run: &input.run,
-        refs: work.refs.clone(),
-        heads: &input.heads,
-        home: place.root(),
-        run_id: &run_ref.run_id,
-        project: &project,
-        lane: stage.lane.as_deref(),
-        notes: &[],
-        messages: Vec::new(),
-    };
-    let view = view(work.plan(), &input.run, run_ref, &place, &project);
-    let call = WorkCall { engine: &work.engine, view, directory: &project, cancel };
+    let mut records = work.records(stage, &input.run, &input.heads, (&place, &project), &[]);
+    let call = work.call(&input.run, (&place, &project), cancel);
     let facts = work::check(&call, id, input.checks.clone(), &mut records)?;
     if cancel.is_cancelled() {
         return Err(WorkError::Stopped);
@@ -314,21 +308,8 @@ pub(super) fn condition(
     let stage = work.stage(input.stage)?;
     let place = work.enter(&format!("{}-condition", input.stage), &input.sha, stage, &input.heads, cancel)?;
     let project = place.directory();
-    let mut records = FleetRecords {
-        directory: &work.directory,
-        plan: work.plan(),
-        run: &input.run,
-        refs: work.refs.clone(),
-        heads: &input.heads,
-        home: place.root(),
-        run_id: &run_ref.run_id,
-        project: &project,
-        lane: stage.lane.as_deref(),
-        notes: &[],
-        messages: Vec::new(),
-    };
-    let view = view(work.plan(), &input.run, run_ref, &place, &project);
-    let call = WorkCall { engine: &work.engine, view, directory: &project, cancel };
+    let mut records = work.records(stage, &input.run, &input.heads, (&place, &project), &[]);
+    let call = work.call(&input.run, (&place, &project), cancel);
     let (holds, detail) = work::decide(&call, input.stage, &mut records)?;
     Ok(ConditionReport { holds, detail })
 }

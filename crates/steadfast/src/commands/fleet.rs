@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: Vec<OsString>, json: bool) -> CommandResult {
 /// Becomes `steadfast-fleet submit`, which reads the run from stdin.
 pub(super) fn submit(submission: &Submission) -> CommandResult {
     let program = program()?;
-    // A file and not a pipe: nobody is left to write once this process has become the other.
+    // A file and not a pipe: this process becomes the other one, and then no writer is left.
     let mut file = tempfile::tempfile()?;
     serde_json::to_writer(&mut file, submission).map_err(std::io::Error::from)?;
     file.flush()?;
