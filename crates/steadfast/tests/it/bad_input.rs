@@ -113,7 +113,7 @@ fn usage_errors_exit_with_one() {
         vec!["goal", "start", "x", "--nonsense"],
         vec!["hook", "bogus"],
         vec!["hook"],
-        vec!["setup"],
+        vec!["setup", "frobnicate"],
         vec!["db", "import"],
         vec!["goal", "queue", "frobnicate"],
     ] {

@@ -61,7 +61,10 @@ fn a_name_has_one_engine_whatever_the_store() {
     }
     world.loop_run(&["once", "one"], WAITING, &["-d"]).succeeds();
     let pid = world.engine("loop", "one").as_raw_nonzero().get();
-    let before = world.entry("loop-one");
+    // The engine records itself first, then it writes the public files.
+    let registry = world.claude("loop-sessions.json");
+    let entry = || registry.exists().then(|| world.entry("loop-one")).filter(|entry| entry["pid"] == json!(pid));
+    let before = eventually(entry);
     let agent = world.agent(COUNTING);
     for refused in elsewhere(&world, &["loop", "run", "once", "one", "--agent", &agent]) {
         let told = refused.fails_with(3, "loop one is already running, from another store").stderr.clone();
