@@ -10,8 +10,8 @@ use steadfast_model::host::Host;
 use toml::de::DeTable;
 
 use super::{
-    AccountingConfig, AgentConfig, Config, FleetConfig, GoalConfig, MemoryConfig, NotifyConfig, RetentionConfig, RunsConfig,
-    StatuslineConfig, WatchConfig, limits,
+    AccountingConfig, AgentConfig, Config, FleetConfig, GoalConfig, MemoryConfig, NotifyConfig, RetentionConfig,
+    RunsConfig, StatuslineConfig, WatchConfig, limits,
 };
 
 /// An unknown key, and where in the file it is.

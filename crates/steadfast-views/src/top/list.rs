@@ -74,7 +74,8 @@ pub(super) fn list(state: &State, columns: usize, has_marker: bool) -> List {
     left_out(state, section, &mut list, columns);
     let trouble = state.now().and_then(|now| now.fleet.as_ref()).and_then(|fleet| fleet.trouble.as_deref());
     if let Some(trouble) = trouble.filter(|_| state.place == Place::Now) {
-        list.lines.push(palette.line(Tone::Warn, words::cut(&format!("  ! fleet: {}", words::plain(trouble)), columns)));
+        list.lines
+            .push(palette.line(Tone::Warn, words::cut(&format!("  ! fleet: {}", words::plain(trouble)), columns)));
     }
     list
 }
@@ -85,7 +86,9 @@ fn lines_of(state: &State, row: &Row, look: Look) -> Vec<Line<'static>> {
         Section::Needs => now.needs.get(row.index).map(|card| cards::need(card, look)),
         Section::Working => now.working.get(row.index).map(|card| cards::goal(card, look)),
         Section::Runs => now.runs.get(row.index).map(|card| cards::run(card, look)),
-        Section::Fleet => now.fleet.as_ref().and_then(|fleet| fleet.runs.get(row.index)).map(|run| cards::fleet(run, look)),
+        Section::Fleet => {
+            now.fleet.as_ref().and_then(|fleet| fleet.runs.get(row.index)).map(|run| cards::fleet(run, look))
+        }
         Section::Waiting => now.waiting.get(row.index).map(|card| cards::waiting(card, look)),
         Section::Ended => now.ended.get(row.index).map(|card| cards::ended(card, look)),
         Section::Found => state.found.get(row.index).map(|card| cards::found(card, look)),

@@ -124,7 +124,10 @@ fn start_planned(
     let planned = planned.map_err(|error| refused(error, context.kind, "run", what))?;
     if (how.at.is_some() || how.every.is_some()) && !how.dry_run {
         if how.agent.fleet.fleet {
-            return Err(runs::senseless_on_fleet("--at or --every", "use --cron \"0 3 * * *\": Temporal keeps the time"));
+            return Err(runs::senseless_on_fleet(
+                "--at or --every",
+                "use --cron \"0 3 * * *\": Temporal keeps the time",
+            ));
         }
         return runs::make_appointment(context, &planned, name, how);
     }

@@ -1,7 +1,7 @@
 //! The page of one run as text, and its row in a list: the same words for runs of this machine and of the fleet.
 
-use super::talk::{ApprovalView, NoteView};
 use super::progress::open_checks;
+use super::talk::{ApprovalView, NoteView};
 use super::{AttemptView, BranchView, IterationView, RunDetail, RunView, StageView, left};
 use steadfast_model::goal::PausedReason;
 use steadfast_model::run::{RunReason, RunStatus, StageStatus};

@@ -15,7 +15,9 @@ use steadfast_model::run::{AgentKind, Plan, RunStatus, StagePlan, inputs, machin
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
-use super::{RunContext, background, control, driving, nested, on_fleet, permissions, preflight, publish_owed, trust, view};
+use super::{
+    RunContext, background, control, driving, nested, on_fleet, permissions, preflight, publish_owed, trust, view,
+};
 use crate::cli::{AgentArgs, FleetArgs};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
