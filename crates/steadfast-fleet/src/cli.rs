@@ -111,7 +111,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Option<SchedulesVerb>,
     },
-    /// Print a new key for STEADFAST_FLEET_KEY_FILE
+    /// Print a new key for the file of `STEADFAST_FLEET_KEY_FILE`
     Key,
     /// Write the history of a run as the server stores it
     History {

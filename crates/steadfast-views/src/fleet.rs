@@ -1,7 +1,7 @@
 //! Runs on the fleet beside those of this machine. `steadfast fleet list --json` is asked as a child process, at most
 //! every 10 s and only where a fleet is configured, so that nothing of Temporal is in this binary.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,13 +23,30 @@ struct Asked {
 
 static ASKED: Mutex<Asked> = Mutex::new(Asked { at: None, is_asking: false, trouble: None });
 
+fn kept_list(paths: &Paths) -> PathBuf {
+    paths.home.join("fleet/runs.json")
+}
+
+fn is_known(paths: &Paths) -> bool {
+    let is_configured = paths.config.fleet.is_set() || env_vars::text(env_vars::TEMPORAL_ADDRESS).is_some();
+    is_configured || kept_list(paths).exists()
+}
+
+/// Asks now and waits for the answer, for a view that is shown once.
+pub(crate) fn wait_for_answer(paths: &Paths) {
+    if is_known(paths) {
+        let trouble = ask().err();
+        let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+        (asked.at, asked.trouble) = (Some(Instant::now()), trouble);
+    }
+}
+
 /// What is known of the fleet; `None` where there is none. Never waits: a newer list is there at one of the next looks.
 pub(crate) fn look(paths: &Paths) -> Option<FleetCard> {
-    let kept = paths.home.join("fleet/runs.json");
-    let is_configured = paths.config.fleet.is_set() || env_vars::text(env_vars::TEMPORAL_ADDRESS).is_some();
-    if !is_configured && !kept.exists() {
+    if !is_known(paths) {
         return None;
     }
+    let kept = kept_list(paths);
     ask_now_and_then();
     let trouble = ASKED.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone();
     let card = read(&kept).unwrap_or_default();

@@ -32,7 +32,7 @@ use self::state::{Place, Seen, State, StatusKind};
 use self::style::Palette;
 use self::update::{Answer, Ask, Effect, Event, update};
 use crate::actions::{self, Actions, Target};
-use crate::facts;
+use crate::{facts, fleet};
 
 /// How often keys are waited for before another look at the store's files.
 const NAP: Duration = Duration::from_millis(250);
@@ -193,9 +193,11 @@ impl View<'_> {
 
 /// The first page as data; empty without a store.
 pub fn data(paths: &Paths) -> Result<Now, StoreError> {
+    // There is no next look.
+    fleet::wait_for_answer(paths);
     match Store::open_if_there(&paths.store)? {
         Some(store) => facts::now(store.read(), paths, clock::now()),
-        None => Ok(nothing()),
+        None => Ok(Now { fleet: fleet::look(paths), ..nothing() }),
     }
 }
 

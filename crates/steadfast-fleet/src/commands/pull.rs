@@ -85,8 +85,9 @@ fn publish(found: &FoundRun, project: &Path) -> Result<(), CommandError> {
             put_answer(directory, home, run_id, id)?;
         }
     }
-    let mut publisher = Publisher::open(home, &shown.store_file(), &shown.row).map_err(cannot_publish)?;
-    for warning in publisher.show_new(&shown.row).map_err(cannot_publish)? {
+    let mut publisher =
+        Publisher::open(home, &shown.store_file(), &shown.row).map_err(|error| cannot_publish(&error))?;
+    for warning in publisher.show_new(&shown.row).map_err(|error| cannot_publish(&error))? {
         output::note(&warning);
     }
     Ok(())
@@ -107,7 +108,7 @@ fn put_answer(directory: &RunDirectory, home: &Path, run_id: &str, id: AttemptId
     Ok(())
 }
 
-fn cannot_publish(error: PublishError) -> CommandError {
+fn cannot_publish(error: &PublishError) -> CommandError {
     CommandError::new(
         code::ENVIRONMENT,
         format!("cannot write the state files: {error}"),

@@ -21,7 +21,7 @@ const SLOTS: u32 = 2;
 /// How long agents may go on after a drain.
 const DRAIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(super) fn run(here: &Here, arguments: &WorkerArgs) -> CommandResult {
     worker::log_to_stderr();
@@ -69,9 +69,9 @@ fn wanted(here: &Here, arguments: &WorkerArgs) -> Result<WorkerArguments, Comman
 /// The agents that the owner named, or the clients that are installed. Commands of runs only if they are named.
 fn agents(here: &Here, named: Vec<String>) -> Result<Vec<String>, CommandError> {
     if let Some(unknown) = named.iter().find(|agent| !is_known(agent)) {
-        let names: Vec<&str> = Host::ALL.iter().map(|host| host.name()).chain([COMMAND]).collect();
+        let known: Vec<&str> = Host::ALL.iter().map(|host| host.name()).chain([COMMAND]).collect();
         let message = format!("unknown agent `{unknown}`");
-        return Err(CommandError::new(code::USAGE, message, format!("--agents takes {}", names.join(", "))));
+        return Err(CommandError::new(code::USAGE, message, format!("--agents takes {}", known.join(", "))));
     }
     if !named.is_empty() {
         return Ok(named);

@@ -99,11 +99,11 @@ fn twenty_runs_on_three_workers_survive_random_faults() {
         tokens += status["tokens"].as_i64().unwrap_or(0);
     }
     let least = 15 * i64::try_from(RUNS * ITERATIONS).unwrap();
-    let began = 15 * i64::try_from(world.ran().len()).unwrap();
+    let all_agents = 15 * i64::try_from(world.ran().len()).unwrap();
     // An agent that died in its first second had no heartbeat that could report what it used.
-    assert!(tokens >= least && tokens <= began, "{tokens} tokens of {began}: {}", about("all"));
+    assert!(tokens >= least && tokens <= all_agents, "{tokens} tokens of {all_agents}: {}", about("all"));
     assert!(
-        began > least || !done.iter().any(|fault| fault.starts_with("kill")),
+        all_agents > least || !done.iter().any(|fault| fault.starts_with("kill")),
         "no attempt was repeated: {}",
         about("all")
     );

@@ -78,7 +78,7 @@ pub(crate) enum PipelineVerb {
   steadfast pipeline run ship nightly --at 22:00 --every 1d    `pipeline list` shows it, `pipeline cancel` ends it
 Exit codes: 0 done, 1 failed, 3 a run of that name is active, 5 a limit was reached or a
 gate did not hold, 130 interrupted", permissions_help!()))]
-    Run(PipelineRunArgs),
+    Run(Box<PipelineRunArgs>),
     #[command(flatten)]
     OnRun(RunVerb),
     /// Let a stage start that waits for your yes
