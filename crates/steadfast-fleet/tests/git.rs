@@ -1,5 +1,6 @@
 //! What a worker does with git, against a real bare repository and with agents that are shell commands. A small host
 //! drives the machine as the workflow does: records are written before the acts that follow them.
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world from outside")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -163,7 +164,7 @@ impl Host {
         self.workers[0].clone()
     }
 
-    fn to_end(mut self) -> Self {
+    fn driven_to_end(mut self) -> Self {
         let mut events = vec![RunEvent::Started];
         while let Some(event) = (!events.is_empty()).then(|| events.remove(0)) {
             let step = machine::step(&self.plan, self.run.clone(), event.without_secrets(), clock::now());
@@ -283,7 +284,7 @@ fn a_run_goes_from_machine_to_machine_with_its_work_progress_and_outputs() {
     let second = stage("build", "Do this:\n${INPUTS}\n", 1, "cat > second.txt; cat prompt-3.txt > seen.txt");
     let mut plan = plan(vec![first, second]);
     plan.stages[1].inputs = vec!["plan".to_owned()];
-    let host = Host::new(&world, &plan, &["one", "two", "three"]).to_end();
+    let host = Host::new(&world, &plan, &["one", "two", "three"]).driven_to_end();
     assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
     let prompt = world.show("steadfast/auth:second.txt");
     for idea in ["idea 1", "idea 2", "idea 3"] {
@@ -323,7 +324,7 @@ fn parallel_iterations_are_merged_and_conflicts_are_resolved() {
     let mut merge = stage("merge", "Resolve", 3, resolve);
     merge.completion = Rule::Merged;
     merge.merge = Some(MergePlan { from: "build".to_owned(), chosen_by: None });
-    let host = Host::new(&world, &plan(vec![build, merge]), &["one", "two"]).to_end();
+    let host = Host::new(&world, &plan(vec![build, merge]), &["one", "two"]).driven_to_end();
     assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
     for part in 1..=3 {
         assert_eq!(world.show(&format!("steadfast/auth:part-{part}.txt")), part.to_string());
@@ -343,7 +344,7 @@ fn rules_and_conditions_are_tested_on_the_commit_of_the_attempt() {
     second.when = Some(condition::parse("exists('nothing')").unwrap());
     let mut third = stage("last", "Last", 1, "touch last");
     third.when = Some(condition::parse("exists('done-2')").unwrap());
-    let host = Host::new(&world, &plan(vec![first, second, third]), &["one", "two"]).to_end();
+    let host = Host::new(&world, &plan(vec![first, second, third]), &["one", "two"]).driven_to_end();
     assert_eq!(host.run.status, RunStatus::Completed);
     let iterations: Vec<u32> = host.run.stages.iter().map(|stage| stage.iterations).collect();
     assert_eq!(iterations, [2, 0, 1]);
@@ -358,7 +359,7 @@ fn a_failed_attempt_leaves_the_run_as_it_was() {
     let script = "test -e /tmp/none; echo half > half.txt; test \"$(cat $FLAG 2>/dev/null)\" = yes || { echo yes > $FLAG; exit 3; }";
     let flag = world.path("flag").display().to_string();
     let stage = stage("work", "Work", 1, &script.replace("$FLAG", &flag));
-    let host = Host::new(&world, &plan(vec![stage]), &["one", "two"]).to_end();
+    let host = Host::new(&world, &plan(vec![stage]), &["one", "two"]).driven_to_end();
     assert_eq!(host.run.status, RunStatus::Completed);
     assert_eq!(
         host.failures().iter().map(|(id, kind, _)| (id.attempt, *kind)).collect::<Vec<_>>(),
@@ -376,7 +377,7 @@ fn a_long_answer_comes_through_and_secrets_do_not() {
     );
     let out = ".claude/pipeline-runs/auth/stage-1-say/output.md";
     let say = stage("say", "Write to ${OUTPUT}", 1, &script.replace("$OUT", out));
-    let host = Host::new(&world, &plan(vec![say, stage("next", "Next", 1, "true")]), &["one"]).to_end();
+    let host = Host::new(&world, &plan(vec![say, stage("next", "Next", 1, "true")]), &["one"]).driven_to_end();
     assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
     let directory = RunDirectory::open(&world.path("reader"), &host.run_ref.repo.url, "auth").unwrap();
     let output = directory.file(id(1, 1, 1), "output.md").unwrap().unwrap();
@@ -472,7 +473,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_mins(1);
     loop {
         if let Some(found) = look() {
             return found;

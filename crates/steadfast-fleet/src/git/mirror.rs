@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use steadfast_engine::process::Cancel;
+use steadfast_model::text;
 use steadfast_system::paths;
 
 use super::{Git, Refs, WorkError, check_address};
@@ -32,8 +33,8 @@ impl Mirror {
     /// Opens the mirror, and creates it if it is missing.
     pub(crate) fn open(home: &Path, url: &str) -> Result<Self, WorkError> {
         check_address(url)?;
-        let hash = Sha256::digest(url.as_bytes());
-        let name: String = hash.iter().take(10).map(|byte| format!("{byte:02x}")).collect();
+        let hash = text::hex(&Sha256::digest(url.as_bytes()));
+        let name = hash.get(..20).unwrap_or(&hash);
         let mirrors = home.join("fleet").join("mirrors");
         for private in [home, &home.join("fleet"), &mirrors] {
             paths::create_private_dir(private)?;
@@ -101,9 +102,8 @@ impl Mirror {
                 return Ok(());
             }
             // A ref that is not there yet is no reason not to look at the next one.
-            match self.fetch(&[remote], cancel) {
-                Err(WorkError::Stopped) => return Err(WorkError::Stopped),
-                Ok(()) | Err(_) => {}
+            if let Err(WorkError::Stopped) = self.fetch(&[remote], cancel) {
+                return Err(WorkError::Stopped);
             }
         }
         if self.has_commit(sha)? {

@@ -6,7 +6,9 @@ mod places;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc;
 use std::time::Duration;
+use std::{io, thread};
 
 use serde_json::{Value, json};
 use steadfast_app::action;
@@ -31,6 +33,8 @@ use crate::{plugin, programs};
 
 /// A program that works prints its version at once.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
+/// A server that works answers at once.
+const MCP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The check of the log of the store.
 const LOG: &str = "store_log";
@@ -239,11 +243,23 @@ fn program_on_path() -> DoctorCheck {
     }
 }
 
+/// Starts the server and reads its name. One that does not answer ends with this process, which holds its stdin.
+fn greet_mcp_server() -> io::Result<Value> {
+    let program = std::env::current_exe()?;
+    let (sender, answer) = mpsc::channel();
+    thread::spawn(move || {
+        let greeted = McpClient::start(Command::new(program).arg("mcp")).map(|(_, server)| server);
+        // The receiver is gone if it waited for too long.
+        let _ = sender.send(greeted);
+    });
+    let seconds = MCP_PATIENCE.as_secs();
+    answer.recv_timeout(MCP_PATIENCE).unwrap_or_else(|_| Err(io::Error::other(format!("nothing in {seconds} s"))))
+}
+
 fn mcp_server() -> DoctorCheck {
-    let handshake = std::env::current_exe().and_then(|program| McpClient::start(Command::new(program).arg("mcp")));
     let hint = "run `steadfast mcp` by hand and read its error";
-    match handshake {
-        Ok((_, server)) => match server["name"].as_str() {
+    match greet_mcp_server() {
+        Ok(server) => match server["name"].as_str() {
             Some(name) => ok("mcp_server", format!("{name} answers")),
             None => fail("mcp_server", "unexpected answer of the MCP server", hint),
         },
