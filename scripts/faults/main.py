@@ -79,8 +79,7 @@ class Report:
                 f"{row['seconds']:7} s")
 
     def value(self, binary):
-        version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.partition("
-")[0]
+        version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.partition("\n")[0]
         machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
         return {"mode": self.mode, "seed": self.seed, "commit": self.commit, "version": version,
                 "machine": machine, "date": time.strftime("%Y-%m-%d", time.gmtime()), "rows": self.rows,
