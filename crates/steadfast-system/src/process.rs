@@ -14,8 +14,11 @@ pub use holders::{FileHolder, holders, works_in};
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::clock;
 
 /// A process in a row of the store. Its start time distinguishes it from a later process with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +72,16 @@ fn stat(pid: i64) -> Option<Stat> {
         terminal: fields.get(4)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
     })
+}
+
+/// How long ago this process was started: on a busy machine its code may begin much later. Zero on systems without `/proc`.
+pub fn own_age() -> Duration {
+    // What Linux counts the start times of processes in, on every machine.
+    const TICKS_A_SECOND: i64 = 100;
+    let Some(stat) = stat(i64::from(std::process::id())) else { return Duration::ZERO };
+    let since_boot = clock::look().boot_ms;
+    let age = since_boot.saturating_sub(stat.started.saturating_mul(1_000 / TICKS_A_SECOND));
+    Duration::from_millis(u64::try_from(age).unwrap_or(0))
 }
 
 impl ProcessId {

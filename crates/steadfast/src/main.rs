@@ -141,10 +141,16 @@ fn silence_panics(on_panic: OnPanic) {
             ));
         }
         #[expect(clippy::exit, reason = "the process ends here, with a code the host understands")]
-        if on_panic != OnPanic::Unwind {
-            std::process::exit(i32::from(on_panic == OnPanic::Exit));
+        if on_panic != OnPanic::Unwind || is_of_runtime(&place) {
+            std::process::exit(i32::from(on_panic != OnPanic::FailOpen));
         }
     }));
+}
+
+/// Whether a panic was raised by the runtime itself. A task may have lost its waker then, and its caller would wait for
+/// ever.
+fn is_of_runtime(place: &str) -> bool {
+    place.split('/').any(|part| part.starts_with("tokio-"))
 }
 
 /// Runs a server. A panic outside of its tasks ends it; the hook has reported why.

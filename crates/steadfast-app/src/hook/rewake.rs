@@ -16,7 +16,7 @@ use steadfast_model::prompt::Wording;
 use steadfast_store::{Store, StoreError, StoreStamp};
 use steadfast_system::log;
 use steadfast_system::paths::Paths;
-use steadfast_system::process::ProcessId;
+use steadfast_system::process::{self, ProcessId};
 
 /// How long the hook that records the start of a session or the end of a turn may take: its wait for the store, and its
 /// work. After that it has failed, and the waker takes over.
@@ -47,7 +47,7 @@ pub fn rewake(
         own: ProcessId::own(),
         client,
         started: Instant::now(),
-        started_at_wall: clock::wall(),
+        started_at_wall: clock::wall() - Millis::try_from(process::own_age().as_millis()).unwrap_or(0),
         started_at: None,
         is_registered: false,
         is_logged: false,
@@ -64,6 +64,7 @@ struct Waker<'a> {
     own: ProcessId,
     client: Option<ProcessId>,
     started: Instant,
+    /// When the client started this process. Its code may begin later, in the middle of the next turn.
     started_at_wall: Millis,
     /// The same in the store's time, once that is known.
     started_at: Option<Millis>,

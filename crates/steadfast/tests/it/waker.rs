@@ -2,6 +2,7 @@
 //! and trouble only delays it.
 
 use std::io::Read as _;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,21 @@ struct Waker(ClientChild);
 
 impl Waker {
     fn start(env: &Env, event: &str) -> Self {
-        let mut child = client::spawn(&in_terminal(env, &["hook", "claude", "--rewake"]));
+        Self::run(&in_terminal(env, &["hook", "claude", "--rewake"]), env, event)
+    }
+
+    /// A process that exists from now on, and whose code begins once this file is there.
+    fn start_late(env: &Env, event: &str, file: &Path) -> Self {
+        let hook = in_terminal(env, &["hook", "claude", "--rewake"]);
+        let mut late = Command::new("sh");
+        late.args(["-c", "until [ -e \"$0\" ]; do sleep 0.02; done; exec \"$@\""]).arg(file);
+        late.arg(hook.get_program()).args(hook.get_args()).env_clear();
+        late.envs(hook.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(env.project());
+        Self::run(&late, env, event)
+    }
+
+    fn run(command: &Command, env: &Env, event: &str) -> Self {
+        let mut child = client::spawn(command);
         child.write(&input(env, event));
         child.close_stdin();
         Self(child)
@@ -116,6 +131,20 @@ fn of_many_wakers_one_wakes_and_the_others_leave() {
     hook(&env, "UserPromptSubmit");
     let woken = wakers.iter_mut().filter_map(|waker| waker.end().0).filter(|code| *code == 2).count();
     assert_eq!((woken, wake_ups(&env)), (1, 1));
+}
+
+#[test]
+fn a_waker_that_begins_in_the_next_turn_leaves_it_alone() {
+    let env = Env::new();
+    env.start(&["x"]);
+    hook(&env, "Stop");
+    let begin = env.path("begin");
+    let mut late = Waker::start_late(&env, "Stop", &begin);
+    // The process is older than the turn, by more than the clock of process starts can miss.
+    std::thread::sleep(Duration::from_millis(50));
+    hook(&env, "UserPromptSubmit");
+    std::fs::write(&begin, "").unwrap();
+    assert_eq!((late.end().0, wake_ups(&env)), (Some(0), 0));
 }
 
 #[test]
