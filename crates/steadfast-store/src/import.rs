@@ -11,7 +11,10 @@ use steadfast_model::goal::OBJECTIVE_MAX;
 use steadfast_model::redact::redact;
 use steadfast_model::text;
 
-use super::{BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, migrate, secrets, with_path};
+use super::steps::Pace;
+use super::{
+    BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, limit, migrate, secrets, with_path,
+};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,9 +27,11 @@ pub struct ImportReport {
     pub events: usize,
 }
 
-/// Goals and events of one transaction, so that other processes wait for milliseconds.
-const GOALS_AT_ONCE: usize = 50;
-const EVENTS_AT_ONCE: i64 = 500;
+/// The fewest and most goals and events of one transaction.
+const GOALS: (usize, usize) = (10, 200);
+const EVENTS: (usize, usize) = (100, 4_000);
+/// Rows of the copy that are redacted at once.
+const REDACTED_AT_ONCE: i64 = 500;
 
 impl Store {
     /// Imports all goals and events of the database at `path`, in several transactions. Killed in between, it is
@@ -61,10 +66,15 @@ impl Store {
         let all = "SELECT goal_id FROM other.goals UNION SELECT goal_id FROM other.goal_history
             UNION SELECT goal_id FROM other.subagent_token_cursors";
         let goals: Vec<String> = self.read().all(all, [], |row| row.get(0))?;
-        for some in goals.chunks(GOALS_AT_ONCE) {
-            self.write(|db| {
-                let known = known_goals(db, some)?;
-                some.iter().try_for_each(|id| take_goal(db, id, known.contains(id), &columns, &mut report))
+        let (mut pace, mut left) = (Pace::new(GOALS), goals.as_slice());
+        while !left.is_empty() {
+            left = pace.step(|most| {
+                let (some, later) = left.split_at(most.min(left.len()));
+                self.write(|db| {
+                    let known = known_goals(db, some)?;
+                    some.iter().try_for_each(|id| take_goal(db, id, known.contains(id), &columns, &mut report))
+                })?;
+                Ok::<_, StoreError>(later)
             })?;
         }
         // Two events of the other store may be equal.
@@ -72,9 +82,9 @@ impl Store {
             self.read().first("SELECT max(id) FROM main.goal_events", [], |row| row.get::<_, Option<i64>>(0))?;
         let known = known.flatten().unwrap_or(0);
         let last = "SELECT max(id) FROM (SELECT id FROM other.goal_events WHERE id > ?1 ORDER BY id LIMIT ?2)";
-        let mut after = 0;
-        while let Some(Some(upto)) = self.read().first(last, [after, EVENTS_AT_ONCE], |row| row.get(0))? {
-            report.events += self.write(|db| db.execute(TAKE_EVENTS, [after, upto, known]))?;
+        let (mut pace, mut after) = (Pace::new(EVENTS), 0);
+        while let Some(Some(upto)) = self.read().first(last, [after, limit(pace.amount)], |row| row.get(0))? {
+            report.events += pace.step(|_| self.write(|db| db.execute(TAKE_EVENTS, [after, upto, known])))?;
             after = upto;
         }
         Ok(report)
@@ -92,7 +102,7 @@ impl Store {
         let mut after = i64::MIN;
         loop {
             let rows: Vec<(i64, String)> =
-                self.read().all(&some, [after, EVENTS_AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                self.read().all(&some, [after, REDACTED_AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some((last, _)) = rows.last() else { break };
             after = *last;
             for (row, text) in rows {

@@ -261,7 +261,7 @@ impl Store {
             } else {
                 None
             };
-            migrate::run(self.begin()?).map_err(|error| self.explain_migration(error))?;
+            while !migrate::step(self.begin()?).map_err(|error| self.explain_migration(error))? {}
         }
         self.read_clock()
     }

@@ -1,5 +1,5 @@
-//! Brings a database of any earlier version up to ours, in one transaction. Versions 1 to 5 are those of the
-//! claude-goal plugin; a new file runs through them too, so that there is one way to every schema.
+//! Brings a database of any earlier version up to ours. Versions 1 to 5 are those of the claude-goal plugin, which are
+//! migrated in one transaction; a new file runs through them too, so that there is one way to every schema.
 
 use rusqlite::{Connection, Transaction};
 
@@ -63,7 +63,10 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     })
 }
 
-pub(super) fn run(tx: Transaction<'_>) -> Result<(), StoreError> {
+/// Brings a file one step further, in one transaction. Returns whether it is complete. New files and those of the plugin
+/// take all of the way in one step; each addition to version 6 is a step of its own, so that other processes can write
+/// between the steps of a large file.
+pub(super) fn step(tx: Transaction<'_>) -> Result<bool, StoreError> {
     // Another process may have migrated while we waited for the lock.
     let from = version(&tx)?;
     for (migration, number) in MIGRATIONS.iter().zip(1..) {
@@ -75,14 +78,15 @@ pub(super) fn run(tx: Transaction<'_>) -> Result<(), StoreError> {
     if reached != SCHEMA_VERSION {
         return Err(StoreError::Value(format!("migration ended at version {reached}")));
     }
-    for addition in ADDITIONS.iter().skip(additions(&tx)?) {
+    let had = additions(&tx)?;
+    let most = if from == SCHEMA_VERSION { 1 } else { ADDITIONS.len() };
+    for (addition, count) in ADDITIONS.iter().zip(1_i64..).skip(had).take(most) {
         tx.execute_batch(addition)?;
+        tx.pragma_update(None, "user_version", count)?;
     }
-    if !is_complete(&tx)? {
-        tx.pragma_update(None, "user_version", i64::try_from(ADDITIONS.len()).unwrap_or(i64::MAX))?;
-    }
+    let is_done = is_complete(&tx)?;
     tx.commit()?;
-    Ok(())
+    Ok(is_done)
 }
 
 /// Makes the schema of version 6 with its first additions.

@@ -43,18 +43,12 @@ impl Store {
             gone.push(self.read().weigh(id)?);
         }
         let total = gone.iter().map(|gone| u64::try_from(gone.events).unwrap_or(0) + 1).sum();
-        let (mut pace, mut done) = (Pace::new(ROWS), 0);
-        for id in ids {
-            loop {
-                let deleted = pace.step(|most| self.write(|db| db.delete_events_of(id, most)))?;
-                done += deleted;
-                progress(PurgePart::Rows, done, total);
-                if deleted == 0 {
-                    break;
-                }
-            }
-            self.write(|db| db.purge_rest(id))?;
-            done += 1;
+        let (mut pace, mut done, mut left) = (Pace::new(ROWS), 0, ids);
+        while !left.is_empty() {
+            let (events, sessions) = pace.step(|most| self.write(|db| db.purge_some(left, most)))?;
+            left = left.get(sessions..).unwrap_or_default();
+            done += u64::try_from(events + sessions).unwrap_or(0);
+            progress(PurgePart::Rows, done, total);
         }
         Ok(gone)
     }
@@ -191,11 +185,28 @@ impl Store {
 }
 
 impl Db<'_> {
+    /// Deletes up to `most` rows of some sessions, one session after the other. Returns how many events are deleted, and
+    /// how many sessions are gone.
+    fn purge_some(self, ids: &[String], most: usize) -> Result<(usize, usize), StoreError> {
+        let (mut events, mut sessions) = (0, 0);
+        for id in ids {
+            let room = most.saturating_sub(events + sessions);
+            let deleted = self.delete_events_of(id, room)?;
+            events += deleted;
+            if deleted == room {
+                break;
+            }
+            self.purge_rest(id)?;
+            sessions += 1;
+        }
+        Ok((events, sessions))
+    }
+
     /// Deletes up to `most` events of a session, the oldest first. Returns how many.
-    pub(crate) fn delete_events_of(self, session_id: &str, most: usize) -> Result<u64, StoreError> {
+    pub(crate) fn delete_events_of(self, session_id: &str, most: usize) -> Result<usize, StoreError> {
         let sql = "DELETE FROM session_events WHERE id IN
                      (SELECT id FROM session_events WHERE session_id = ?1 ORDER BY id LIMIT ?2)";
-        Ok(u64::try_from(self.execute(sql, rusqlite::params![session_id, limit(most)])?).unwrap_or(0))
+        self.execute(sql, rusqlite::params![session_id, limit(most)])
     }
 
     fn merge_search_index(self, pages: i64) -> Result<u64, StoreError> {

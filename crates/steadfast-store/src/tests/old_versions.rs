@@ -252,3 +252,22 @@ fn a_store_of_the_version_before_loses_no_row() {
     let second = &format!("INSERT INTO runs (run_id, {columns}) SELECT 'r2', {columns} FROM runs");
     assert!(store.db.execute(second, []).is_err(), "one live run of a name");
 }
+
+/// Otherwise other processes wait until all indexes of a large file are made.
+#[test]
+fn additions_to_a_store_are_committed_one_by_one() {
+    let (_directory, path) = file_with(b"");
+    let db = read_write(&path);
+    migrate::build(&db, 6);
+    migrate::add(&db, 5);
+    drop(db);
+    let db = read_write(&path);
+    let mut seen = vec![migrate::additions(&db).unwrap()];
+    while !migrate::step(db.unchecked_transaction().unwrap()).unwrap() {
+        seen.push(migrate::additions(&read_write(&path)).unwrap());
+    }
+    assert_eq!(seen, (5..migrate::ADDITIONS.len()).collect::<Vec<_>>());
+    assert!(migrate::is_complete(&db).unwrap());
+    drop(db);
+    assert_eq!(Store::open_existing(&path).unwrap().integrity_faults().unwrap(), Vec::<String>::new());
+}

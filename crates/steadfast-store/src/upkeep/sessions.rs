@@ -25,8 +25,7 @@ impl Db<'_> {
         for _ in 0..WALKED {
             let Some(id) = self.remembered_after(&at)? else { return Ok(Reached::End) };
             if self.is_expired(&id, before, aged)? {
-                let deleted = self.delete_events_of(&id, EVENTS_DELETED)?;
-                if usize::try_from(deleted).unwrap_or(0) < EVENTS_DELETED {
+                if self.delete_events_of(&id, EVENTS_DELETED)? < EVENTS_DELETED {
                     self.drop_memory(&id)?;
                     at = id;
                 }
