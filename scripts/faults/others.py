@@ -10,6 +10,8 @@ METHODS = {
                                                     "sample": ["--seconds", "180"], "full": ["--seconds", "180"]}),
     "corruption": ("scripts/faults/corruption.py", {"short": ["--trials", "6"], "sample": ["--trials", "100"], "full": ["--trials", "1000"]}),
     "soak": ("scripts/faults/soak.py", {"short": ["--calls", "300"], "sample": ["--calls", "5000"], "full": []}),
+    # A measurement, so no part of the tests.
+    "locks": ("scripts/faults/locks.py", {"sample": ["--rows", "200000"], "full": []}),
     # The targets have a short run of their own, as tests.
     "fuzz": ("scripts/fuzz", {"full": ["--seconds", "120"]}),
 }

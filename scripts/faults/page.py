@@ -55,7 +55,8 @@ def measured(facts):
     hooks = facts.get("ms", {}).get("hooks", {})
     parts = [f"{name.replace('_', ' ')} {fact}" for name, fact in plain.items()]
     parts += [f"hook calls {name} {hooks[name]} ms" for name in ("p50", "p99", "max") if name in hooks]
-    return ", ".join(parts)[:500]
+    parts += [f"{row['operation']} {row['longest_ms']} ms" for row in facts.get("operations", ())]
+    return ", ".join(parts)[:700]
 
 
 ORIGIN = ("commit", "date", "mode", "seed")

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""How long a command holds the write lock of a large store at a time, so how long a hook may have to wait for it.
+
+The lock is looked at from outside, some ten thousand times a second (`F_GETLK` on the bytes that SQLite locks), and no
+lock is taken. A hold counts from the first look that finds it to the first that does not, so a busy machine makes it
+look longer, never shorter.
+"""
+import argparse, contextlib, fcntl, json, os, pathlib, shutil, sqlite3, struct, subprocess, sys, tempfile, threading, time
+
+from world import REPOSITORY, scratch
+
+BIG_STORE = REPOSITORY / "scripts/faults/big_store.py"
+MIGRATIONS = REPOSITORY / "crates/steadfast-store/migrations"
+# The write lock of a WAL database is byte 120 of its index; those of the file itself begin at 1 GiB.
+WRITE_LOCK, FILE_LOCKS = (120, 1), (1 << 30, 512)
+FLOCK = "hhqqi"
+
+
+def is_held(file, place):
+    """Whether a process has a write lock there."""
+    start, length = place
+    found = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(FLOCK, fcntl.F_RDLCK, os.SEEK_SET, start, length, 0))
+    return struct.unpack(FLOCK, found)[0] != fcntl.F_UNLCK
+
+
+class Watcher(threading.Thread):
+    """Looks at the locks of a store until it is stopped. Files may come and go meanwhile."""
+
+    def __init__(self, store):
+        super().__init__()
+        self.places = [[f"{store}-shm", WRITE_LOCK, None, None], [str(store), FILE_LOCKS, None, None]]
+        self.stopped, self.looks, self.longest, self.holds = threading.Event(), 0, 0.0, 0
+
+    def run(self):
+        # A watcher that waits for a core misses the moments in which the lock is free.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
+        while not self.stopped.is_set():
+            for place in self.places:
+                self.look(place)
+            self.looks += 1
+
+    def look(self, place):
+        path, area, file, since = place
+        # A store that is closed removes its index, and the next one to open it makes another.
+        if self.looks % 64 == 0 or file is None:
+            if file is not None:
+                os.close(file)
+            try:
+                file = os.open(path, os.O_RDWR)
+            except OSError:
+                file = None
+            place[2] = file
+        now = time.monotonic()
+        held = file is not None and is_held(file, area)
+        if held and since is None:
+            place[3] = now
+        elif not held and since is not None:
+            self.longest, self.holds, place[3] = max(self.longest, now - since), self.holds + 1, None
+
+    def stop(self):
+        self.stopped.set()
+        self.join()
+        for _, _, file, since in self.places:
+            if since is not None:
+                self.longest = max(self.longest, time.monotonic() - since)
+            if file is not None:
+                os.close(file)
+
+
+class Bench:
+    def __init__(self, binary, root, options):
+        self.binary, self.root, self.options = binary, root, options
+        self.home, self.project = root / "home", root / "project"
+        self.store = self.home / "goals.db"
+        self.home.mkdir(mode=0o700)
+        self.project.mkdir()
+        self.saved = root / "saved.db"
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(root), "STEADFAST_HOME": str(self.home),
+                            "STEADFAST_NO_WATCH": "1", "TZ": "UTC"}
+        (self.home / "config.toml").write_text("[notify]\ndesktop = false\n")
+
+    def fill(self):
+        amount = str(self.options.rows)
+        subprocess.run([sys.executable, BIG_STORE, self.binary, self.store, "--goals", str(self.options.goals), "--events",
+                        amount, "--session-events", amount, "--responses", amount, "--live", "200", "--age-days", "400"],
+                       check=True, env={**os.environ, **self.environment})
+        shutil.move(self.store, self.saved)
+
+    def restore(self):
+        for path in self.home.iterdir():
+            if path.name != "config.toml":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.copy(self.saved, self.store)
+        self.store.chmod(0o600)
+
+    def call(self, *words, stdin=""):
+        done = subprocess.run([self.binary, *words], cwd=self.project, env=self.environment, input=stdin,
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"error: {' '.join(words)} ended with {done.returncode}: {done.stderr[-500:]}")
+
+    def session_start(self, number):
+        event = {"session_id": f"new{number}", "transcript_path": str(self.root / "t.jsonl"), "cwd": str(self.project),
+                 "hook_event_name": "SessionStart", "source": "startup"}
+        self.call("hook", "claude", stdin=json.dumps(event))
+
+    def upkeep(self):
+        """Hooks and `watch` delete old rows a step at a time."""
+        for number in range(40):
+            self.session_start(number)
+        self.call("watch", "--once")
+
+    def free_pages(self):
+        """Deletes half of the rows as an old version would have: without giving the pages back."""
+        db = sqlite3.connect(self.store, isolation_level=None)
+        db.execute("DELETE FROM responses WHERE at_ms % 2")
+        db.execute("DELETE FROM goal_events WHERE id % 2")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.close()
+
+    def old_store(self, path, version, additions):
+        """A large store as an earlier release left it."""
+        path.unlink(missing_ok=True)
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("PRAGMA journal_mode = wal")
+        db.execute("PRAGMA synchronous = off")
+        for number in range(1, version + 1):
+            db.executescript((MIGRATIONS / f"{number:04}.sql").read_text())
+        for file in sorted(MIGRATIONS.glob("0006_*.sql"))[:additions]:
+            db.executescript(file.read_text())
+        db.execute(f"PRAGMA user_version = {additions}")
+        db.execute("BEGIN")
+        now, rows = int(time.time() * 1000), self.options.rows
+        db.executemany("INSERT INTO goals (session_id, goal_id, objective, status, created_at_ms, updated_at_ms)"
+                       " VALUES (?, ?, 'objective', 'complete', ?, ?)",
+                       ((f"old{n}", f"goal{n}", now, now) for n in range(self.options.goals)))
+        db.executemany("INSERT INTO goal_events (session_id, goal_id, event_type, payload_json, created_at_ms)"
+                       " VALUES (?, ?, 'tokens_accounted', '{\"tokens\": 12}', ?)",
+                       ((f"old{n % self.options.goals}", f"goal{n % self.options.goals}", now) for n in range(rows)))
+        if version == 6:
+            db.executemany("INSERT INTO responses (host, response_id, session_id, agent_id, goal_id, model, input_tokens,"
+                           " output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros,"
+                           " at_ms) VALUES ('claude', ?, ?, '', ?, 'claude-opus-4-5', 4, 8, 0, 0, 100, 250, ?)",
+                           ((f"msg{n}", f"old{n % self.options.goals}", f"goal{n % self.options.goals}", now)
+                            for n in range(rows)))
+        db.execute("COMMIT")
+        db.close()
+
+    def operations(self):
+        purge = lambda: self.call("session", "purge", "--all")
+        yield "session purge --all", None, purge
+        yield "goal cleanup --delete", None, lambda: self.call("goal", "cleanup", "--delete", "--older-than", "24")
+        yield "goal pause --all", None, lambda: self.call("goal", "pause", "--all")
+        yield "upkeep by hooks and watch", None, self.upkeep
+        yield "db backup", None, lambda: self.call("db", "backup")
+        yield "db compact", self.free_pages, lambda: self.call("db", "compact")
+        other = self.root / "other.db"
+        yield "db import", lambda: self.old_store(other, 5, 0), lambda: self.call("db", "import", str(other))
+        for version, additions in ((5, 0), (6, 0), (6, 5), (6, 7)):
+            yield (f"migration from version {version}.{additions}",
+                   lambda version=version, additions=additions: self.old_store(self.store, version, additions),
+                   lambda: self.call("goal", "history", "--all"))
+
+    def run(self):
+        rows = []
+        for name, prepare, work in self.operations():
+            if self.options.operation not in name:
+                continue
+            self.restore()
+            if prepare:
+                prepare()
+            watcher, began = Watcher(self.store), time.monotonic()
+            watcher.start()
+            try:
+                work()
+            finally:
+                watcher.stop()
+            seconds = time.monotonic() - began
+            rows.append({"operation": name, "seconds": round(seconds, 1), "holds": watcher.holds,
+                         "longest_ms": round(watcher.longest * 1000, 1), "looks_a_second": round(watcher.looks / seconds)})
+            print(f"{name:32} {seconds:7.1f} s  {watcher.holds:6} holds  longest {watcher.longest * 1000:8.1f} ms  "
+                  f"{watcher.looks / seconds:8.0f} looks a second", file=sys.stderr, flush=True)
+        return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", type=pathlib.Path, required=True)
+    parser.add_argument("--seed", help=argparse.SUPPRESS)
+    parser.add_argument("--goals", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of events, of responses and of memory each")
+    parser.add_argument("--operation", default="", help="only operations whose name has these words")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="steadfast-locks-", dir=scratch()) as root:
+        bench = Bench(options.binary.resolve(), pathlib.Path(root), options)
+        bench.fill()
+        megabytes = bench.saved.stat().st_size / 1e6
+        load = os.getloadavg()[0]
+        rows = bench.run()
+    longest = max(rows, key=lambda row: row["longest_ms"], default={})
+    print(json.dumps({"trials": len(rows), "store_mb": round(megabytes), "load_before": round(load, 1),
+                      "longest_ms": longest.get("longest_ms"), "longest_in": longest.get("operation"), "operations": rows}))
+
+
+if __name__ == "__main__":
+    main()
