@@ -52,7 +52,7 @@ pub struct FileEnd {
 
 /// What the readings contain about the session, besides tokens.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct AccountingFacts {
     pub worked: bool,
     pub user_waits: bool,
     pub native_goal: Option<String>,
@@ -143,8 +143,8 @@ pub fn record(
     readings: &[FileReading],
     origin: Origin,
     now: Millis,
-) -> Result<(Goal, Facts), StoreError> {
-    let mut facts = Facts::default();
+) -> Result<(Goal, AccountingFacts), StoreError> {
+    let mut facts = AccountingFacts::default();
     let mut own = Charge::default();
     let mut vanished = false;
     let mut worker_position = None;

@@ -29,7 +29,7 @@ pub use steering::as_command;
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::accounting::{self, Facts, FileReading};
+use crate::accounting::{self, AccountingFacts, FileReading};
 use crate::action;
 use crate::caller::{self, CheckError, NotTheClient};
 use crate::upkeep;
@@ -96,7 +96,7 @@ impl Call<'_> {
     }
 
     /// Records readings and returns the goal of the session as it is then, if it has one.
-    fn record(&self, db: Db<'_>, readings: &[FileReading]) -> Result<Option<(Goal, Facts)>, StoreError> {
+    fn record(&self, db: Db<'_>, readings: &[FileReading]) -> Result<Option<(Goal, AccountingFacts)>, StoreError> {
         let goal = db.goal(self.session_id())?;
         goal.map(|goal| accounting::record(db, goal, readings, self.origin, self.now)).transpose()
     }

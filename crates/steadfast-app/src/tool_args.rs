@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::budget::{Budget, BudgetSource};
 use steadfast_model::goal::item::ITEMS_MAX;
-use steadfast_model::goal::wait::{Condition, WaitRequest};
+use steadfast_model::goal::wait::{WaitCondition, WaitRequest};
 use steadfast_model::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use steadfast_model::limit::{Axis, Limits};
 use steadfast_model::memory::Category;
@@ -332,9 +332,9 @@ impl WaitGoal {
         };
         let condition = match (&self.file, self.pid, &self.command) {
             (None, None, None) => None,
-            (Some(path), None, None) => Some(Condition::File(path.clone())),
-            (None, Some(pid), None) => Some(Condition::Process(pid)),
-            (None, None, Some(command)) => Some(Condition::Command(command.clone())),
+            (Some(path), None, None) => Some(WaitCondition::File(path.clone())),
+            (None, Some(pid), None) => Some(WaitCondition::Process(pid)),
+            (None, None, Some(command)) => Some(WaitCondition::Command(command.clone())),
             _ => return Err(wrong("`file`, `pid` and `command` exclude each other")),
         };
         if until.is_none() && condition.is_none() {

@@ -181,7 +181,7 @@ impl Attempt {
         for (name, content) in files {
             durable::hand_over(&self.directory.join(name), content.as_bytes())?;
         }
-        crash::point(crash::Point::PromptWritten);
+        crash::point(crash::CrashPoint::PromptWritten);
         durable::hand_over(&self.directory.join(SPEC), durable::json(&spec).as_bytes())
     }
 
@@ -236,7 +236,7 @@ impl Attempt {
         }
         let Some(supervisor) = supervisor else {
             durable::mark(&self.directory.join(ABANDONED))?;
-            crash::point(crash::Point::Abandoned);
+            crash::point(crash::CrashPoint::Abandoned);
             return Ok(AttemptState::NeverStarted);
         };
         let descendants = self.descendants(&supervisor);

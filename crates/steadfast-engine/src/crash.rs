@@ -18,11 +18,11 @@ macro_rules! points {
     ($($(#[doc = $why:literal])* $point:ident = $name:literal,)+) => {
         /// A moment at which a process may die.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Point {
+        pub enum CrashPoint {
             $($(#[doc = $why])* $point,)+
         }
 
-        impl Point {
+        impl CrashPoint {
             pub const ALL: &[Self] = &[$(Self::$point,)+];
 
             /// Its name in `STEADFAST_CRASH_AT`.
@@ -82,8 +82,8 @@ points! {
 }
 
 /// Kills or holds this process if the environment names this point and it is reached for the nth time (default 1).
-pub(crate) fn point(point: Point) {
-    static REACHED: Mutex<Option<HashMap<Point, u32>>> = Mutex::new(None);
+pub(crate) fn point(point: CrashPoint) {
+    static REACHED: Mutex<Option<HashMap<CrashPoint, u32>>> = Mutex::new(None);
     if !cfg!(debug_assertions) {
         return;
     }
@@ -111,7 +111,7 @@ pub(crate) fn ordinal(attempt: &Path) -> u32 {
 }
 
 /// The same as [`point`] in a process that reaches each point once; `count` counts processes of its kind.
-pub(crate) fn point_of(point: Point, count: u32) {
+pub(crate) fn point_of(point: CrashPoint, count: u32) {
     let wanted = if cfg!(debug_assertions) { env_vars::text(env_vars::CRASH_AT) } else { None };
     let Some(wanted) = wanted else { return };
     let mut words = wanted.split(':');

@@ -165,7 +165,7 @@ impl Dispatcher<'_, '_> {
                     }
                 }
                 Ok(EngineMessage::Ended { id, outcome }) => {
-                    crash::point(crash::Point::AttemptEnded);
+                    crash::point(crash::CrashPoint::AttemptEnded);
                     self.waited.remove(&id);
                     self.note_details(id, &outcome)?;
                     self.check_caps(outcome.usage())?;
@@ -173,14 +173,14 @@ impl Dispatcher<'_, '_> {
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
                 }
                 Ok(EngineMessage::Checked { id, facts }) => {
-                    crash::point(crash::Point::Checked);
+                    crash::point(crash::CrashPoint::Checked);
                     let mut used = AttemptUsage::default();
                     facts.iter().filter_map(|fact| fact.usage).for_each(|usage| used += usage);
                     self.check_caps(&used)?;
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
                 Ok(EngineMessage::Decided { stage, holds, detail }) => {
-                    crash::point(crash::Point::Decided);
+                    crash::point(crash::CrashPoint::Decided);
                     self.apply(RunEvent::Decided { stage, holds, detail })?;
                 }
                 Ok(EngineMessage::Using { ids, used }) => self.used_so_far(&ids, used)?,
@@ -205,13 +205,13 @@ impl Dispatcher<'_, '_> {
         let now = clock::now();
         let step = machine::step(&self.plan, self.run.clone(), event.without_secrets(), now);
         if step.run != self.run || !step.records.is_empty() {
-            crash::point(crash::Point::BeforeSave);
+            crash::point(crash::CrashPoint::BeforeSave);
             let (run_id, version) = (self.run_id.clone(), self.version);
             self.version = self.with_store(|store| store.write(|db| db.save_step(&run_id, version, &step, now)))?;
-            crash::point(crash::Point::Saved);
+            crash::point(crash::CrashPoint::Saved);
             self.run = step.run;
             self.show(&step.records);
-            crash::point(crash::Point::Shown);
+            crash::point(crash::CrashPoint::Shown);
             for record in &step.records {
                 if let Record::StageEnded { stage, .. } = record {
                     self.abort_merge(*stage);

@@ -92,7 +92,7 @@ impl GoalLink {
             let counted = goal.continuations_used;
             for (_, runs) in evidence.iter().filter(|(iteration, _)| i64::from(*iteration) > counted) {
                 goal = db.record_evidence(&goal, runs, ORIGIN, now)?;
-                crash::point(crash::Point::EvidenceKept);
+                crash::point(crash::CrashPoint::EvidenceKept);
             }
             if let Some(change) = change::follow_run(&goal, plan, run, resumed_by, now) {
                 db.save(&goal, change, ORIGIN)?;

@@ -255,7 +255,7 @@ pub fn validate_pipeline(catalogue: &Catalogue, file: &str) -> Result<Vec<Fault>
 
 /// A definition of the project and its faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedPlan {
     pub kind: RunKind,
     /// Its path in the project.
     pub file: String,
@@ -263,7 +263,7 @@ pub struct Checked {
 }
 
 /// Checks all loop types and pipelines of the project.
-pub fn check_project(catalogue: &Catalogue) -> Result<Vec<Checked>, PlanError> {
+pub fn check_project(catalogue: &Catalogue) -> Result<Vec<CheckedPlan>, PlanError> {
     let mut checked = Vec::new();
     for kind in [RunKind::Loop, RunKind::Pipeline] {
         for file in catalogue.files_of_project(kind) {
@@ -271,7 +271,7 @@ pub fn check_project(catalogue: &Catalogue) -> Result<Vec<Checked>, PlanError> {
                 RunKind::Loop => validate_loop(catalogue, &file)?,
                 RunKind::Pipeline => validate_pipeline(catalogue, &file)?,
             };
-            checked.push(Checked { kind, file, faults });
+            checked.push(CheckedPlan { kind, file, faults });
         }
     }
     Ok(checked)

@@ -50,12 +50,12 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     if spec.clock.is_some() {
         system_clock::look_after(spec.clock.as_ref());
     }
-    let here = |point: crash::Point| crash::point_of(point, spec.ordinal);
-    here(crash::Point::SupervisorStarted);
+    let here = |point: crash::CrashPoint| crash::point_of(point, spec.ordinal);
+    here(crash::CrashPoint::SupervisorStarted);
     let Some(lock) = lock::try_take(&attempt.lock_file())? else {
         return Err(SupervisorError::Supervised(directory.to_owned()));
     };
-    here(crash::Point::SupervisorLocked);
+    here(crash::CrashPoint::SupervisorLocked);
     let token = spec.has_token.then(read_token).transpose()?.flatten();
     if spec.has_token && token.is_none() {
         return Err(SupervisorError::NoToken(directory.to_owned()));
@@ -83,12 +83,12 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     }
     let record = SupervisorRecord { identity: ProcessIdentity::own(), started_at_ms: clock::now() };
     write(&directory.join(SUPERVISOR), &durable::json(&record))?;
-    here(crash::Point::RecordWritten);
+    here(crash::CrashPoint::RecordWritten);
     // Whatever the agent starts stays below this process, also when its parents have ended.
     reaper::adopt_orphans();
     let exit = match start(&spec, directory) {
         Ok((child, outputs)) => {
-            here(crash::Point::Spawned);
+            here(crash::CrashPoint::Spawned);
             let mark = attempt.mark();
             Supervision { spec: &spec, mark: &mark, record: &record, directory, token: token.as_ref() }
                 .watch(&child, outputs, sender, &messages)?
@@ -102,7 +102,7 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
         ..exit
     };
     let exit = exit.sealed(token.as_ref());
-    here(crash::Point::AgentEnded);
+    here(crash::CrashPoint::AgentEnded);
     // If `exit.json` survives a power cut, the output must too.
     for name in [OUTPUT, ERRORS, RESULT] {
         // The agent may have replaced them by anything, so only plain files are opened.
@@ -115,7 +115,7 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
         durable::sync_file_system(&spec.directory)?;
     }
     write(&directory.join(EXIT), &durable::json(&exit))?;
-    here(crash::Point::ExitWritten);
+    here(crash::CrashPoint::ExitWritten);
     drop(lock);
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use steadfast_model::text;
 
 use self::git::{Git, Guard};
-use crate::crash::{self, Point};
+use crate::crash::{self, CrashPoint};
 use crate::process::Cancel;
 use crate::{durable, footprint};
 
@@ -148,7 +148,7 @@ impl Worktree {
             }
             None => (self.choose(guard)?, false),
         };
-        crash::point(Point::WorktreeChosen);
+        crash::point(CrashPoint::WorktreeChosen);
         let path = self.path.display().to_string();
         let start = if exists { branch.clone() } else { self.start(guard)? };
         let arguments: &[&str] = if exists {
@@ -161,7 +161,7 @@ impl Worktree {
         } else {
             self.git_despite_locks(guard, &self.project, arguments)?;
         }
-        crash::point(Point::WorktreeMade);
+        crash::point(CrashPoint::WorktreeMade);
         Ok(durable::mark(&self.beside(READY))?)
     }
 
@@ -199,9 +199,9 @@ impl Worktree {
             }
             durable::mark(&self.beside(KEPT))?;
         }
-        crash::point(Point::WorktreeKept);
+        crash::point(CrashPoint::WorktreeKept);
         self.clear(&guard)?;
-        crash::point(Point::WorktreeRemoved);
+        crash::point(CrashPoint::WorktreeRemoved);
         Ok(notes)
     }
 

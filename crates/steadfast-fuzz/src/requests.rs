@@ -18,17 +18,17 @@ const START: i64 = 1_800_000_000_000;
 const OBJECTIVE: &str = "<b>known-only-inside</b>";
 const SECRET: &str = "known-only-inside";
 
-struct World {
+struct RequestWorld {
     _root: TempDir,
     server: InMemory,
     cookie: String,
 }
 
 thread_local! {
-    static WORLD: World = World::new();
+    static WORLD: RequestWorld = RequestWorld::new();
 }
 
-impl World {
+impl RequestWorld {
     fn new() -> Self {
         let root = scratch::new_directory();
         let home = root.path().to_owned();

@@ -5,7 +5,7 @@ use steadfast_app::tool_args::{
     ArgumentError, CreateGoal, GetGoal, Recall, RecordVerdict, UpdateGoal, UpdateObjective, WaitGoal, WhichGoal,
     objective, read,
 };
-use steadfast_model::goal::wait::Condition;
+use steadfast_model::goal::wait::WaitCondition;
 
 const NOW: i64 = 1_800_000_000_000;
 const LONGEST: usize = 600;
@@ -63,7 +63,7 @@ fn wait(given: &Map<String, Value>) -> Result<(), ArgumentError> {
     let request = read::<WaitGoal>(given)?.request(NOW)?;
     assert!(request.until.is_some() || request.condition.is_some());
     assert!(request.until.is_none_or(|until| until > NOW), "{request:?}");
-    if let Some(Condition::Command(command)) = &request.condition {
+    if let Some(WaitCondition::Command(command)) = &request.condition {
         assert!(given.get("command").and_then(Value::as_str) == Some(command), "no other command");
     }
     Ok(())

@@ -50,7 +50,7 @@ fn damaged_frame(begins: &[u8; HEADER], frames: &mut impl Read) -> io::Result<Op
     let magic = number(begins, 0);
     let is_big_endian = magic & 1 == 1;
     let page = Some(number(begins, 8)).filter(|size| PAGE_SIZES.contains(size)).unwrap_or(USUAL_PAGE);
-    let mut sum = Sum { is_big_endian, parts: (0, 0) };
+    let mut sum = LogSum { is_big_endian, parts: (0, 0) };
     sum.add(begins.get(..24).unwrap_or_default());
     let is_header_whole = magic & !1 == MAGIC && sum.parts == (number(begins, 24), number(begins, 28));
     let salts = (number(begins, 16), number(begins, 20));
@@ -63,7 +63,7 @@ fn damaged_frame(begins: &[u8; HEADER], frames: &mut impl Read) -> io::Result<Op
             break;
         }
         let is_of_this_log = !is_header_whole || (number(&frame, 8), number(&frame, 12)) == salts;
-        let mut sum = Sum { is_big_endian, parts: before };
+        let mut sum = LogSum { is_big_endian, parts: before };
         sum.add(frame.get(..8).unwrap_or_default());
         sum.add(frame.get(FRAME_HEADER..).unwrap_or_default());
         before = (number(&frame, 16), number(&frame, 20));
@@ -84,12 +84,12 @@ fn damaged_frame(begins: &[u8; HEADER], frames: &mut impl Read) -> io::Result<Op
 }
 
 /// The checksum of a log.
-struct Sum {
+struct LogSum {
     is_big_endian: bool,
     parts: (u32, u32),
 }
 
-impl Sum {
+impl LogSum {
     fn add(&mut self, bytes: &[u8]) {
         let (pairs, _) = bytes.as_chunks::<8>();
         for [a, b, c, d, e, f, g, h] in pairs.iter().copied() {

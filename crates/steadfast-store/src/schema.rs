@@ -15,7 +15,7 @@ const OF_VERSION_6: &str = "responses";
 
 /// The definition of a table, index or trigger.
 #[derive(Debug, Clone)]
-struct Object {
+struct SchemaObject {
     kind: String,
     name: String,
     table: String,
@@ -25,7 +25,7 @@ struct Object {
     columns: Vec<String>,
 }
 
-impl Object {
+impl SchemaObject {
     /// Whether both define the same. Spaces do not count.
     fn is_same(&self, other: &Self) -> bool {
         let has_same_text = |text: fn(&Self) -> &str| text(self).split_whitespace().eq(text(other).split_whitespace());
@@ -53,11 +53,11 @@ pub(crate) fn schema_faults(db: &Connection) -> Result<Vec<String>, StoreError> 
         return Ok(Vec::new());
     }
     let found = objects(db)?;
-    let differs = |expected: &Object| format!("{SCHEMA_FAULT}: {} {}", expected.kind, expected.name);
+    let differs = |expected: &SchemaObject| format!("{SCHEMA_FAULT}: {} {}", expected.kind, expected.name);
     Ok(differences(&made_by_migrations(additions)?, &found).into_iter().map(differs).collect())
 }
 
-fn differences<'a>(expected: &'a [Object], found: &[Object]) -> Vec<&'a Object> {
+fn differences<'a>(expected: &'a [SchemaObject], found: &[SchemaObject]) -> Vec<&'a SchemaObject> {
     expected.iter().filter(|expected| !found.iter().any(|found| found.is_same(expected))).collect()
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn repair(db: &Connection) -> Result<(), StoreError> {
     db.pragma_update(None, "writable_schema", true)?;
     let found = objects(db)?;
     // The number of additions may be damaged too.
-    let mut best: Option<(usize, Vec<Object>)> = None;
+    let mut best: Option<(usize, Vec<SchemaObject>)> = None;
     for additions in (0..=ADDITIONS.len()).rev() {
         let expected = made_by_migrations(additions)?;
         let count = differences(&expected, &found).len();
@@ -81,8 +81,8 @@ pub(crate) fn repair(db: &Connection) -> Result<(), StoreError> {
     }
     let (_, expected) = best.unwrap_or_default();
     for wanted in differences(&expected, &found) {
-        let has_name = |object: &&Object| object.name == wanted.name;
-        let has_text = |object: &&Object| object.sql == wanted.sql;
+        let has_name = |object: &&SchemaObject| object.name == wanted.name;
+        let has_text = |object: &&SchemaObject| object.sql == wanted.sql;
         let Some(damaged) = found.iter().find(has_name).or_else(|| found.iter().find(has_text)) else { continue };
         db.execute(
             "UPDATE sqlite_schema SET type = ?2, name = ?3, tbl_name = ?4, sql = ?5 WHERE rowid = ?1",
@@ -93,7 +93,7 @@ pub(crate) fn repair(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn made_by_migrations(additions: usize) -> Result<Vec<Object>, StoreError> {
+fn made_by_migrations(additions: usize) -> Result<Vec<SchemaObject>, StoreError> {
     let memory = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let db = connect(":memory:".as_ref(), memory)?;
     migrate::make(&db, additions)?;
@@ -101,7 +101,7 @@ fn made_by_migrations(additions: usize) -> Result<Vec<Object>, StoreError> {
 }
 
 /// All definitions, without those that SQLite makes for itself.
-fn objects(db: &Connection) -> Result<Vec<Object>, StoreError> {
+fn objects(db: &Connection) -> Result<Vec<SchemaObject>, StoreError> {
     // A damaged text may not be UTF-8.
     let sql = "SELECT rowid, CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB)
                FROM sqlite_schema WHERE sql IS NOT NULL";
@@ -118,7 +118,7 @@ fn objects(db: &Connection) -> Result<Vec<Object>, StoreError> {
             continue;
         }
         let columns = if OF_PLUGIN.contains(&table.as_str()) { columns(db, &kind, &name)? } else { Vec::new() };
-        found.push(Object { kind, name, table, sql, row: row.get(0)?, columns });
+        found.push(SchemaObject { kind, name, table, sql, row: row.get(0)?, columns });
     }
     Ok(found)
 }

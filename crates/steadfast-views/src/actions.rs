@@ -16,8 +16,8 @@ use steadfast_store::{Store, StoreError};
 use steadfast_system::env_vars;
 use steadfast_system::paths::Paths;
 
-pub use answer::Answer;
-pub use command::Command;
+pub use answer::CommandAnswer;
+pub use command::ActionCommand;
 
 /// How long a command may take; `kill` waits for the run's agents.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -30,14 +30,14 @@ const MOST_IN_BACKGROUND: usize = 4;
 
 /// What an action is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum ActionTarget {
     /// The id of a goal.
     Goal(String),
     /// The id of a run.
     Run(String),
 }
 
-impl Target {
+impl ActionTarget {
     /// The target of a card; an appointment has no actions.
     pub fn of(subject: &Subject) -> Option<Self> {
         match subject {
@@ -50,7 +50,7 @@ impl Target {
 
 /// What the person entered. Empty fields are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fields {
+pub struct ActionFields {
     /// Amounts to add to a goal's limits, as `goal extend` takes them.
     pub tokens: Option<String>,
     pub usd: Option<String>,
@@ -71,7 +71,7 @@ pub struct Fields {
 
 /// Why an action does not become a command.
 #[derive(Debug, thiserror::Error)]
-pub enum ActionError {
+pub enum ActionFailure {
     #[error("no such goal")]
     UnknownGoal,
     #[error("no such run")]
@@ -94,7 +94,7 @@ pub enum ActionError {
     Store(#[from] StoreError),
 }
 
-impl ActionError {
+impl ActionFailure {
     pub fn hint(&self) -> String {
         match self {
             Self::UnknownGoal | Self::UnknownRun => "reload the page".into(),
@@ -135,36 +135,36 @@ impl Actions {
     }
 
     /// Does it, and returns what came of it. A verification runs on in the background.
-    pub fn perform(&self, target: &Target, action: Action, fields: &Fields) -> Answer {
+    pub fn perform(&self, target: &ActionTarget, action: Action, fields: &ActionFields) -> CommandAnswer {
         let prepared = Store::open_existing(&self.paths.store)
-            .map_err(ActionError::from)
-            .and_then(|store| Command::of(store.read(), &self.paths, target, action, fields));
+            .map_err(ActionFailure::from)
+            .and_then(|store| ActionCommand::of(store.read(), &self.paths, target, action, fields));
         match prepared {
             Ok(command) if command.is_long() => self.begin(command),
             Ok(command) => self.run(&command, LIMIT),
-            Err(error) => Answer::refused(error.status(), error.to_string(), error.hint()),
+            Err(error) => CommandAnswer::refused(error.status(), error.to_string(), error.hint()),
         }
     }
 
-    fn run(&self, command: &Command, limit: Duration) -> Answer {
+    fn run(&self, command: &ActionCommand, limit: Duration) -> CommandAnswer {
         let limited = LimitedCommand::new(&self.program, command.directory(), limit)
             .args(command.arguments(&self.paths))
             .env(env_vars::HOME, &self.paths.home)
             .leaving_children();
-        Answer::of(command, limited.capture(MOST_OUTPUT))
+        CommandAnswer::of(command, limited.capture(MOST_OUTPUT))
     }
 
     /// Runs a command in the background. Its result is in the store.
-    fn begin(&self, command: Command) -> Answer {
+    fn begin(&self, command: ActionCommand) -> CommandAnswer {
         let subject = command.subject().to_owned();
         let running = || self.in_background.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let mut running = running();
             if running.contains(&subject) {
-                return Answer::refused(409, "the checks of this goal run already", "wait for their evidence");
+                return CommandAnswer::refused(409, "the checks of this goal run already", "wait for their evidence");
             }
             if running.len() >= MOST_IN_BACKGROUND {
-                return Answer::refused(503, "too many verifications run", "wait for one of them to end");
+                return CommandAnswer::refused(503, "too many verifications run", "wait for one of them to end");
             }
             running.insert(subject.clone());
         }
@@ -173,6 +173,6 @@ impl Actions {
             actions.run(&command, LONG_LIMIT);
             actions.in_background.lock().unwrap_or_else(PoisonError::into_inner).remove(&subject);
         });
-        Answer::done("the checks run; their evidence appears here")
+        CommandAnswer::done("the checks run; their evidence appears here")
     }
 }

@@ -12,7 +12,7 @@ mod svg;
 mod ticks;
 mod usage;
 
-pub use bars::{Bar, bars};
+pub use bars::{ChartBar, bars};
 pub use burn_down::{BurnDown, burn_down};
 pub use ring::ring;
 pub use spark::spark;

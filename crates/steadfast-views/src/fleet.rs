@@ -15,13 +15,13 @@ use steadfast_system::{bounded, env_vars};
 const ASK_EVERY: Duration = Duration::from_secs(10);
 const MOST_BYTES: u64 = 4 << 20;
 
-struct Asked {
+struct FleetQuery {
     at: Option<Instant>,
     is_asking: bool,
     trouble: Option<String>,
 }
 
-static ASKED: Mutex<Asked> = Mutex::new(Asked { at: None, is_asking: false, trouble: None });
+static ASKED: Mutex<FleetQuery> = Mutex::new(FleetQuery { at: None, is_asking: false, trouble: None });
 
 fn kept_list(paths: &Paths) -> PathBuf {
     paths.home.join("fleet/runs.json")

@@ -13,7 +13,7 @@ use steadfast_store::{Db, StoreError};
 use steadfast_system::paths::Paths;
 
 pub use collect::collect;
-pub use family::{Family, Kind, METRICS, Sample, Spec};
+pub use family::{Family, METRICS, MetricKind, Sample, Spec};
 
 /// The content type of [`prometheus`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

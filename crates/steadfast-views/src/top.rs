@@ -1,5 +1,5 @@
 //! `steadfast top`: what needs the user, what works, what waits and what ended, in a terminal. `update` and `draw` are
-//! functions of a `State`; the loop here reads keys, asks for the store's answers and runs actions.
+//! functions of a `TopState`; the loop here reads keys, asks for the store's answers and runs actions.
 
 mod asking;
 mod cards;
@@ -27,11 +27,11 @@ use steadfast_model::clock;
 use steadfast_store::{Store, StoreError, StoreStamp};
 use steadfast_system::paths::Paths;
 
-use self::screen::Screen;
-use self::state::{Place, Seen, State, StatusKind};
+use self::screen::TopScreen;
+use self::state::{SeenView, StatusKind, TopPlace, TopState};
 use self::style::Palette;
-use self::update::{Answer, Ask, Effect, Event, update};
-use crate::actions::{self, Actions, Target};
+use self::update::{Ask, ReadAnswer, TopEffect, TopEvent, update};
+use crate::actions::{self, ActionTarget, Actions};
 use crate::{facts, fleet};
 
 /// How often keys are waited for before another look at the store's files.
@@ -55,9 +55,9 @@ pub fn run(paths: &Paths, program: PathBuf, has_colour: bool) -> io::Result<Opti
     let (acted, outcomes) = mpsc::channel();
     let (own_paths, own_answer) = (paths.clone(), answer.clone());
     std::thread::spawn(move || reading::work(&own_paths, &to_read, &own_answer));
-    let mut view = View {
+    let mut view = TopView {
         paths,
-        state: State::new(columns, lines, Palette { has_colour }),
+        state: TopState::new(columns, lines, Palette { has_colour }),
         actions: Actions::new(paths.clone(), program),
         asks,
         answer,
@@ -67,19 +67,19 @@ pub fn run(paths: &Paths, program: PathBuf, has_colour: bool) -> io::Result<Opti
         is_dirty: true,
         is_suspended: false,
     };
-    let mut screen = Screen::open()?;
+    let mut screen = TopScreen::open()?;
     let ended = view.work(&mut screen, &requests, &answers, &outcomes);
     drop(screen);
     ended
 }
 
-struct View<'a> {
+struct TopView<'a> {
     paths: &'a Paths,
-    state: State,
+    state: TopState,
     actions: Actions,
     asks: Sender<Ask>,
-    answer: Sender<Answer>,
-    acted: Sender<actions::Answer>,
+    answer: Sender<ReadAnswer>,
+    acted: Sender<actions::CommandAnswer>,
     /// Questions without an answer.
     awaited: usize,
     is_over: bool,
@@ -87,36 +87,36 @@ struct View<'a> {
     is_suspended: bool,
 }
 
-impl View<'_> {
+impl TopView<'_> {
     fn work(
         &mut self,
-        screen: &mut Screen,
+        screen: &mut TopScreen,
         requests: &Receiver<EndRequest>,
-        answers: &Receiver<Answer>,
-        outcomes: &Receiver<actions::Answer>,
+        answers: &Receiver<ReadAnswer>,
+        outcomes: &Receiver<actions::CommandAnswer>,
     ) -> io::Result<Option<EndRequest>> {
         let mut seen = StoreStamp::of(&self.paths.store);
         let (mut looked, mut ticked) = (Instant::now(), Instant::now());
-        self.take(Event::Stale);
+        self.take(TopEvent::Stale);
         while !self.is_over {
             if let Ok(request) = requests.try_recv() {
                 return Ok(Some(request));
             }
             for answer in answers.try_iter() {
                 self.awaited = self.awaited.saturating_sub(1);
-                self.take(Event::Answer(answer));
+                self.take(TopEvent::Answer(answer));
             }
             for outcome in outcomes.try_iter() {
-                self.take(Event::Acted(outcome));
+                self.take(TopEvent::Acted(outcome));
             }
             let stamp = StoreStamp::of(&self.paths.store);
             if stamp != seen || looked.elapsed() >= self.look_every() {
                 (seen, looked) = (stamp, Instant::now());
-                self.take(Event::Stale);
+                self.take(TopEvent::Stale);
             }
             if ticked.elapsed() >= SECOND {
                 ticked = Instant::now();
-                self.take(Event::Tick(clock::now()));
+                self.take(TopEvent::Tick(clock::now()));
             }
             if std::mem::take(&mut self.is_suspended) {
                 screen.suspend()?;
@@ -140,22 +140,22 @@ impl View<'_> {
     fn look_every(&self) -> Duration {
         match &self.state.seen {
             _ if self.state.trouble.is_some() => RETRY_EVERY,
-            Seen::Now(now) if !now.runs.is_empty() => LOOK_EVERY_WITH_RUNS,
+            SeenView::Now(now) if !now.runs.is_empty() => LOOK_EVERY_WITH_RUNS,
             _ => LOOK_EVERY,
         }
     }
 
     fn take_terminal_event(&mut self, event: TerminalEvent) {
         match event {
-            TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => self.take(Event::Key(key)),
-            TerminalEvent::Paste(text) => self.take(Event::Paste(text)),
-            TerminalEvent::Resize(columns, lines) => self.take(Event::Resize(columns, lines)),
+            TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => self.take(TopEvent::Key(key)),
+            TerminalEvent::Paste(text) => self.take(TopEvent::Paste(text)),
+            TerminalEvent::Resize(columns, lines) => self.take(TopEvent::Resize(columns, lines)),
             _ => {}
         }
     }
 
-    fn take(&mut self, event: Event) {
-        let between = State::new(0, 0, self.state.palette);
+    fn take(&mut self, event: TopEvent) {
+        let between = TopState::new(0, 0, self.state.palette);
         let (state, effects) = update(std::mem::replace(&mut self.state, between), event);
         self.state = state;
         self.is_dirty = true;
@@ -164,29 +164,33 @@ impl View<'_> {
         }
     }
 
-    fn cause(&mut self, effect: Effect) {
+    fn cause(&mut self, effect: TopEffect) {
         match effect {
             // The first reading of all transcripts takes long.
-            Effect::Read(Ask::Usage) => {
+            TopEffect::Read(Ask::Usage) => {
                 self.awaited += 1;
                 let (paths, answer) = (self.paths.clone(), self.answer.clone());
                 std::thread::spawn(move || answer.send(reading::usage(&paths)));
             }
             // Without its thread there is no answer; the next tick shows that nothing changes.
-            Effect::Read(ask) => self.awaited += usize::from(self.asks.send(ask).is_ok()),
-            Effect::Act { action, subject, fields } => {
+            TopEffect::Read(ask) => self.awaited += usize::from(self.asks.send(ask).is_ok()),
+            TopEffect::Act { action, subject, fields } => {
                 let (actions, acted) = (self.actions.clone(), self.acted.clone());
                 std::thread::spawn(move || {
-                    let answer = match Target::of(&subject) {
+                    let answer = match ActionTarget::of(&subject) {
                         Some(target) => actions.perform(&target, action, &fields),
-                        None => actions::Answer::refused(400, "this run has not begun", "`steadfast loop cancel NAME`"),
+                        None => actions::CommandAnswer::refused(
+                            400,
+                            "this run has not begun",
+                            "`steadfast loop cancel NAME`",
+                        ),
                     };
                     // The view may be gone by now.
                     acted.send(answer)
                 });
             }
-            Effect::Suspend => self.is_suspended = true,
-            Effect::Quit => self.is_over = true,
+            TopEffect::Suspend => self.is_suspended = true,
+            TopEffect::Quit => self.is_over = true,
         }
     }
 }
@@ -222,10 +226,10 @@ fn nothing() -> Now {
 /// The whole first page as text, with escape sequences for colours.
 pub fn once(paths: &Paths, columns: usize) -> Result<String, StoreError> {
     let now = data(paths)?;
-    let mut state = State::new(u16::try_from(columns).unwrap_or(u16::MAX), 0, Palette { has_colour: true });
+    let mut state = TopState::new(u16::try_from(columns).unwrap_or(u16::MAX), 0, Palette { has_colour: true });
     state.at_ms = now.at_ms;
-    state.place = Place::Now;
-    state.seen = Seen::Now(Box::new(now));
+    state.place = TopPlace::Now;
+    state.seen = SeenView::Now(Box::new(now));
     state.list_rows();
     let header = draw::header(&state, columns);
     let list = list::list(&state, columns, false);

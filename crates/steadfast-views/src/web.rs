@@ -28,7 +28,7 @@ use steadfast_system::bounded;
 use steadfast_system::paths::Paths;
 
 use crate::actions::Actions;
-use guard::Guard;
+use guard::RequestGuard;
 use router::App;
 use secret::Secret;
 
@@ -80,7 +80,7 @@ pub struct Options<'a> {
 }
 
 /// A server that listens.
-pub struct Server {
+pub struct WebServer {
     app: Arc<App>,
     listener: TcpListener,
     port: u16,
@@ -101,7 +101,7 @@ impl Links {
     }
 }
 
-impl Server {
+impl WebServer {
     /// Listens on loopback. `program` is this program, which runs the commands of actions; the paths are absolute.
     pub fn bind(paths: Paths, program: PathBuf, options: &Options<'_>) -> Result<Self, WebError> {
         if let Some(wrong) = options.hosts.iter().find(|host| !is_host(host)) {
@@ -115,7 +115,7 @@ impl Server {
         })?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        let guard = Guard::new(port, options.hosts, metrics)?;
+        let guard = RequestGuard::new(port, options.hosts, metrics)?;
         let actions = Actions::new(paths.clone(), program);
         let app = Arc::new(App::new(paths, guard, actions, options.read_only));
         Ok(Self { app, listener, port })

@@ -37,13 +37,13 @@ pub(crate) enum Audience {
 
 /// Why a try failed.
 #[derive(Debug)]
-struct Failure {
+struct DeliveryFailure {
     error: String,
     /// Another try would fail in the same way.
     is_final: bool,
 }
 
-impl Failure {
+impl DeliveryFailure {
     fn new(error: impl Into<String>) -> Self {
         Self { error: error.into(), is_final: false }
     }
@@ -144,7 +144,7 @@ fn try_once(paths: &Paths, delivery: &Delivery) -> Ending {
         Channel::Command => command::run(config, delivery),
         Channel::Webhook => webhook::post(config, delivery),
     };
-    let Err(Failure { error, is_final }) = outcome else { return Ending::Accepted };
+    let Err(DeliveryFailure { error, is_final }) = outcome else { return Ending::Accepted };
     match delivery.rest(config.back_off_ms) {
         Some(rest) if !is_final => Ending::Failed { error, again_at: clock::now().saturating_add(rest) },
         _ => {

@@ -14,7 +14,7 @@ mod evaluator;
 
 impl World {
     /// One pass over all files of the session.
-    fn account(&mut self, now: Millis) -> Facts {
+    fn account(&mut self, now: Millis) -> AccountingFacts {
         let readings = read_session(&self.store, Host::Claude, SESSION, &self.transcript).unwrap();
         let goal = self.goal();
         let (_, facts) = self.store.write(|db| record(db, goal, &readings, HOOK, now)).unwrap();

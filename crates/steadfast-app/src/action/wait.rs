@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{ActionError, apply, change, goal_of, refuse_agent};
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::wait::{Condition, Seen, Wait, WaitError, WaitFor, WaitRequest};
+use steadfast_model::goal::wait::{Seen, Wait, WaitCondition, WaitError, WaitFor, WaitRequest};
 use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::run::name;
 use steadfast_model::text;
@@ -34,7 +34,7 @@ pub fn start(
     request.check(by_agent, now)?;
     let wait_for = match &request.condition {
         None => WaitFor::Time,
-        Some(Condition::Command(command)) => {
+        Some(WaitCondition::Command(command)) => {
             if by_agent && !approved.contains(command) && !goal.verify.contains(command) {
                 return match refuse_agent(store, session_id, "wait --command", origin, now) {
                     Err(ActionError::Store(error)) => Err(error.into()),
@@ -43,8 +43,8 @@ pub fn start(
             }
             WaitFor::Command(command.clone())
         }
-        Some(Condition::File(path)) => file(path, goal.project_dir.as_deref(), by_agent)?,
-        Some(Condition::Process(pid)) => running_process(*pid, by_agent)?,
+        Some(WaitCondition::File(path)) => file(path, goal.project_dir.as_deref(), by_agent)?,
+        Some(WaitCondition::Process(pid)) => running_process(*pid, by_agent)?,
     };
     apply(store, session_id, origin, now, |goal| change::wait(goal, wait_for, request.until, now))
 }

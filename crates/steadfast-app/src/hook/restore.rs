@@ -93,7 +93,7 @@ fn after_compaction(
     call: &Call<'_>,
     db: Db<'_>,
     goal: &Goal,
-    facts: &accounting::Facts,
+    facts: &accounting::AccountingFacts,
 ) -> Result<Option<String>, HookError> {
     let always = call.paths.config.accounting.on_compact == OnCompact::Pause;
     let flags_now = always && accounting::is_charged(goal) && !goal.accounting_uncertain;

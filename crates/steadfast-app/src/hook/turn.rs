@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{Call, HookError, overtime, quota, restore, session};
-use crate::accounting::{self, Facts, FileReading, UNKNOWN_PRICE};
+use crate::accounting::{self, AccountingFacts, FileReading, UNKNOWN_PRICE};
 use crate::action::{self, Place};
 use crate::prompting::{self, Brief};
 use crate::{native, wake};
@@ -37,7 +37,7 @@ pub(super) const GOAL_VANISHED: &str = "the goal vanished during its turn";
 const INTERRUPTED: &str = "◎ goal interrupted: your next prompt continues it, /goal-pause stops it.";
 
 /// The message for the user when the readings have paused the goal.
-pub(super) fn pause_notice(host: Host, facts: &Facts) -> Option<String> {
+pub(super) fn pause_notice(host: Host, facts: &AccountingFacts) -> Option<String> {
     if let Some(invalid) = &facts.invalid {
         return Some(host.spell(&format!(
             "steadfast: the transcript has a malformed token field ({}), so the goal is paused (accounting_error). \

@@ -5,7 +5,7 @@ mod timeline;
 
 use serde::Serialize;
 
-use super::now::{Action, LimitBar, Pace, Point, pace};
+use super::now::{Action, LimitBar, Point, SpendPace, pace};
 use super::queue::{self, QueueEntry};
 use super::report::{GoalReport, goal_report};
 use super::session::{SessionView, session_view};
@@ -30,13 +30,13 @@ const POINTS: usize = 200;
 pub struct GoalPage {
     pub report: GoalReport,
     pub bars: Vec<LimitBar>,
-    pub pace: Option<Pace>,
+    pub pace: Option<SpendPace>,
     /// What was spent so far, over time; at most 200 points.
     pub burn: Vec<Point>,
     /// When the goal was paused or blocked; the last one may be open.
     pub pauses: Vec<Pause>,
     /// What a chart marks: compactions, warnings, the wind-down, checks.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<PageMark>,
     /// Newest first.
     pub timeline: Vec<TimelineRow>,
     /// Older rows that are not in the timeline.
@@ -71,7 +71,7 @@ pub enum MarkKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Mark {
+pub struct PageMark {
     pub at_ms: Millis,
     pub kind: MarkKind,
     pub label: String,

@@ -21,7 +21,7 @@ use steadfast_model::run::{RunKind, RunStatus, StageStatus, name};
 use steadfast_store::{Db, RunFilter, RunLine, StoreError};
 use steadfast_system::paths::Paths;
 
-pub use pace::{Pace, Point};
+pub use pace::{Point, SpendPace};
 
 /// Live goals and runs that are shown with all their details; the rest is counted.
 const SHOWN: usize = 60;
@@ -36,7 +36,7 @@ pub struct Now {
     pub at_ms: Millis,
     pub header: Header,
     /// Oldest first.
-    pub needs: Vec<Need>,
+    pub needs: Vec<UserNeed>,
     pub working: Vec<GoalCard>,
     pub runs: Vec<RunCard>,
     /// The next to wake first.
@@ -147,7 +147,7 @@ pub enum NeedKind {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Need {
+pub struct UserNeed {
     pub kind: NeedKind,
     #[serde(flatten)]
     pub subject: Subject,
@@ -190,7 +190,7 @@ pub struct GoalCard {
     /// The limit that will be reached first comes first.
     pub limits: Vec<LimitBar>,
     /// Null while nothing was spent.
-    pub pace: Option<Pace>,
+    pub pace: Option<SpendPace>,
     /// Tokens spent so far, over time; at most 60 points.
     pub burn: Vec<Point>,
     pub doing: Option<Doing>,
@@ -234,7 +234,7 @@ pub struct WaitCard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum RecentEnding {
     Verified,
     Unverified,
     Limited,
@@ -250,7 +250,7 @@ pub struct EndedCard {
     pub subject: Subject,
     pub title: String,
     pub project: Option<String>,
-    pub ending: Ending,
+    pub ending: RecentEnding,
     /// The reason of a run, or who completed the goal.
     pub reason: Option<String>,
     pub at_ms: Millis,
@@ -327,9 +327,9 @@ impl Now {
             let runs_live = live_runs.iter().any(|run_id| name::of_goal(run_id) == goal.session_id);
             let place = goals::place(db, goal, paths, runs_live, at)?;
             let list = match place {
-                Some(goals::Place::Working) => 0,
-                Some(goals::Place::Waiting(_)) => 1,
-                Some(goals::Place::Needs(_)) => 2,
+                Some(goals::GoalPlace::Working) => 0,
+                Some(goals::GoalPlace::Waiting(_)) => 1,
+                Some(goals::GoalPlace::Needs(_)) => 2,
                 None => continue,
             };
             let is_full = shown.get(list).is_none_or(|count| *count >= SHOWN);
@@ -339,12 +339,12 @@ impl Now {
             }
             shown.iter_mut().skip(list).take(1).for_each(|count| *count += 1);
             match place {
-                Some(goals::Place::Working) => {
+                Some(goals::GoalPlace::Working) => {
                     self.needs.extend(goals::refused(db, goal, paths, at)?);
                     self.working.push(goals::card(db, goal, paths, today, at)?);
                 }
-                Some(goals::Place::Waiting(card)) => self.waiting.push(*card),
-                Some(goals::Place::Needs(need)) => self.needs.push(*need),
+                Some(goals::GoalPlace::Waiting(card)) => self.waiting.push(*card),
+                Some(goals::GoalPlace::Needs(need)) => self.needs.push(*need),
                 None => {}
             }
         }

@@ -18,7 +18,7 @@ const MAGIC: [u8; 8] = *b"sf-use04";
 const HEADER_BYTES: usize = 40;
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct CacheHeader {
     magic: [u8; 8],
     summary: CachePart,
     details: CachePart,
@@ -36,7 +36,7 @@ struct CachePart {
 /// The cache file of an earlier run.
 pub(super) struct Cache {
     file: fs_err::File,
-    header: Header,
+    header: CacheHeader,
 }
 
 impl Cache {
@@ -44,7 +44,7 @@ impl Cache {
         let mut file = bounded::open(path).ok()?;
         let mut bytes = [0; HEADER_BYTES];
         file.read_exact(&mut bytes).ok()?;
-        let header: Header = postcard::from_bytes(&bytes).ok()?;
+        let header: CacheHeader = postcard::from_bytes(&bytes).ok()?;
         (header.magic == MAGIC).then_some(Self { file, header })
     }
 
@@ -76,7 +76,7 @@ pub(super) fn write(path: &Path, summary: &Summary, details: &Details) -> std::i
     let summary = encode(summary)?;
     let details = encode(details)?;
     let part = |bytes: &[u8]| CachePart { length: bytes.len() as u64, checksum: checksum(bytes) };
-    let header = encode(&Header { magic: MAGIC, summary: part(&summary), details: part(&details) })?;
+    let header = encode(&CacheHeader { magic: MAGIC, summary: part(&summary), details: part(&details) })?;
     // One name, so that the next process replaces what a killed one left. Renaming keeps the mode.
     let unfinished = path.with_extension("new");
     let mut file = bounded::append(&unfinished)?;

@@ -20,7 +20,7 @@ impl Dispatcher<'_, '_> {
         let driven = panic::catch_unwind(AssertUnwindSafe(|| {
             self.record_engine(Some(ProcessId::own()))?;
             self.load_key()?;
-            crash::point(crash::Point::Locked);
+            crash::point(crash::CrashPoint::Locked);
             self.run_to_end(messages)
         }));
         match driven {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use steadfast_model::run::RunKind;
 
-use super::document::{CLAUDE, Document, Edit, Found, Lock};
+use super::document::{CLAUDE, Document, Edit, FoundDocument, Lock};
 use super::place::ProjectPlace;
 use super::publishing::{COMPLETIONS, Shown, set_owed};
 use super::{FileView, FilesError, PIPELINES, PublicFiles, registry};
@@ -56,7 +56,7 @@ impl PublicFiles {
             failed = Some(error);
         }
         self.state.update(&self.place, &lock, |found| {
-            let Found::Value(mut state) = found else { return Ok((Edit::Keep(None), ())) };
+            let FoundDocument::Value(mut state) = found else { return Ok((Edit::Keep(None), ())) };
             let changed = set_owed(&mut state, &owed);
             Ok((Edit::write_if(changed, state), ()))
         })?;

@@ -69,14 +69,14 @@ pub(super) fn registry_epoch(place: &ProjectPlace) -> Result<Option<SystemTime>,
 }
 
 /// The content of a file.
-pub(super) enum Found {
+pub(super) enum FoundDocument {
     Missing,
     /// Not JSON of the right shape; moved to this path.
     Broken(PathBuf),
     Value(Value),
 }
 
-impl Found {
+impl FoundDocument {
     /// The value, or a new one. Warns about a broken file.
     pub(super) fn value_or(self, new: Value, warnings: &mut Vec<String>) -> Value {
         match self {
@@ -130,7 +130,7 @@ impl Document {
         &mut self,
         place: &ProjectPlace,
         lock: &Lock,
-        mut change: impl FnMut(Found) -> Result<(Edit, T), FilesError>,
+        mut change: impl FnMut(FoundDocument) -> Result<(Edit, T), FilesError>,
     ) -> Result<T, FilesError> {
         for _ in 0..UPDATE_TRIES {
             match change(self.take(place, lock)?)? {
@@ -148,7 +148,7 @@ impl Document {
         Err(FilesError::Busy { path: self.path(place)? })
     }
 
-    fn take(&mut self, place: &ProjectPlace, _lock: &Lock) -> Result<Found, FilesError> {
+    fn take(&mut self, place: &ProjectPlace, _lock: &Lock) -> Result<FoundDocument, FilesError> {
         let path = self.path(place)?;
         let mut content = self.read(&path)?;
         for _ in 0..EDITING_TRIES {
@@ -159,9 +159,9 @@ impl Document {
             content = self.read(&path)?;
         }
         match content {
-            Content::Missing => Ok(Found::Missing),
-            Content::Valid => Ok(self.value.take().map_or(Found::Missing, Found::Value)),
-            Content::Broken => Ok(Found::Broken(move_aside(&path, "broken")?)),
+            Content::Missing => Ok(FoundDocument::Missing),
+            Content::Valid => Ok(self.value.take().map_or(FoundDocument::Missing, FoundDocument::Value)),
+            Content::Broken => Ok(FoundDocument::Broken(move_aside(&path, "broken")?)),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use steadfast_model::run::RunStatus;
 
-use super::document::{Edit, Found, Lock, registry_epoch};
+use super::document::{Edit, FoundDocument, Lock, registry_epoch};
 use super::place::ProjectPlace;
 use super::publishing::Shown;
 use super::registry::{Mark, Own};
@@ -150,8 +150,8 @@ fn is_marked(place: &ProjectPlace, path: &Path, entry: Option<&Value>, own: &Own
 }
 
 /// The registry, and whether it was there. One that was missing or broken begins a new epoch.
-fn registry_value(found: Found, lock: &Lock, warnings: &mut Vec<String>) -> Result<(Value, bool), FilesError> {
-    let was_there = matches!(found, Found::Value(_));
+fn registry_value(found: FoundDocument, lock: &Lock, warnings: &mut Vec<String>) -> Result<(Value, bool), FilesError> {
+    let was_there = matches!(found, FoundDocument::Value(_));
     if !was_there {
         lock.begin_registry_epoch()?;
     }

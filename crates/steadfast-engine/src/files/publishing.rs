@@ -9,7 +9,7 @@ use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_store::Db;
 
 use super::aside::PREVIOUS;
-use super::document::{self, CLAUDE, Edit, Found, Lock};
+use super::document::{self, CLAUDE, Edit, FoundDocument, Lock};
 use super::{FileView, FilesError, PIPELINES, PublicFiles, address, registry, state};
 
 /// A list of runs that ended, each with its last end, for scripts that wait for it. They may remove it once they have
@@ -113,9 +113,11 @@ impl PublicFiles {
         let path = self.state.path(&self.place)?;
         self.state.update(&self.place, lock, |found| {
             let mut state = match found {
-                Found::Value(state) if state.get("run_id").and_then(Value::as_str) == Some(view.run_id) => state,
-                Found::Value(_) if self.has_begun => json!({}),
-                Found::Value(earlier) => {
+                FoundDocument::Value(state) if state.get("run_id").and_then(Value::as_str) == Some(view.run_id) => {
+                    state
+                }
+                FoundDocument::Value(_) if self.has_begun => json!({}),
+                FoundDocument::Value(earlier) => {
                     let aside = match self.kind {
                         // The store has an earlier loop of ours; another tool's state exists only here.
                         RunKind::Loop => earlier.get("run_id").is_none_or(|id| !id.is_string()).then(|| path.clone()),

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use steadfast_model::clock::{self, Millis};
 
-use super::document::{Edit, Found, Lock, set};
+use super::document::{Edit, FoundDocument, Lock, set};
 use super::{FilesError, ProjectPlace, RegistryEntry, address, registry};
 
 /// The keys of entries that were changed.
@@ -42,7 +42,7 @@ pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
         address::sweep(&place)?;
     }
     document.update(&place, &lock, |found| {
-        let Found::Value(mut value) = found else { return Ok((Edit::Keep(None), Tidied::default())) };
+        let FoundDocument::Value(mut value) = found else { return Ok((Edit::Keep(None), Tidied::default())) };
         let tidied = tidy_value(&mut value, how);
         let changed = !how.dry_run && tidied != Tidied::default();
         Ok((Edit::write_if(changed, value), tidied))
@@ -55,7 +55,7 @@ pub fn mark_killed(project: &Path, key: &str, now: Millis) -> Result<bool, Files
     let mut document = registry::document();
     let lock = Lock::take(&place)?;
     document.update(&place, &lock, |found| {
-        let Found::Value(mut value) = found else { return Ok((Edit::Keep(None), false)) };
+        let FoundDocument::Value(mut value) = found else { return Ok((Edit::Keep(None), false)) };
         let entry = value.get_mut("sessions").and_then(|sessions| sessions.get_mut(key)).and_then(Value::as_object_mut);
         let entry =
             entry.filter(|entry| !entry.contains_key("run_id") && entry.get("status") == Some(&json!("running")));

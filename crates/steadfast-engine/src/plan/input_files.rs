@@ -51,7 +51,7 @@ impl InputError {
 /// real place is outside of it.
 pub fn input_files(base: &Path, pattern: &str, inside: bool) -> Result<Vec<PathBuf>, InputError> {
     let whole = base.join(pattern);
-    let mut search = Search { files: Vec::new(), looked_at: 0 };
+    let mut search = FileSearch { files: Vec::new(), looked_at: 0 };
     if whole.is_file() {
         search.files.push(whole);
     } else if whole.is_dir() {
@@ -96,12 +96,12 @@ fn split(path: &Path) -> (PathBuf, Vec<String>) {
     (fixed, rest)
 }
 
-struct Search {
+struct FileSearch {
     files: Vec<PathBuf>,
     looked_at: usize,
 }
 
-impl Search {
+impl FileSearch {
     fn is_full(&self) -> bool {
         self.files.len() > MOST_FILES || self.looked_at > MOST_ENTRIES
     }

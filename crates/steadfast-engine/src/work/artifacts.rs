@@ -10,7 +10,7 @@ use steadfast_system::bounded;
 
 use super::{AttemptWork, RunRecords, RunView};
 use crate::attempt::Attempt;
-use crate::crash::{self, Point};
+use crate::crash::{self, CrashPoint};
 use crate::durable;
 use crate::files::{FilesError, PublicFiles};
 
@@ -100,7 +100,7 @@ impl AttemptWork {
             // Best effort: it is needed only if the other copy is removed.
             let _ = durable::hand_over(&own_copy(&self.attempt, name), &content);
         }
-        crash::point(Point::ArtifactsKept);
+        crash::point(CrashPoint::ArtifactsKept);
         self.wait_for_room(|| durable::mark(&mark)).map_err(|error| error.to_string())
     }
 }

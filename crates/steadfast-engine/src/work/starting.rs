@@ -118,10 +118,10 @@ impl AttemptWork {
             bound: self.bound,
         };
         self.wait_for_room(|| invoked.prepare(&call, bounds, launch.ordinal)).map_err(failed)?;
-        crash::point(crash::Point::Prepared);
+        crash::point(crash::CrashPoint::Prepared);
         let start = || self.attempt.start_in(&self.engine.program, &launch.environment, self.bound);
         let supervisor = self.wait_for_room(start).map_err(failed)?;
-        crash::point(crash::Point::Started);
+        crash::point(crash::CrashPoint::Started);
         Ok(supervisor)
     }
 }

@@ -14,7 +14,7 @@ use steadfast_system::bounded;
 use self::place::MergePlace;
 use super::Worktree;
 use super::git::{FALLBACK, Git, Guard, WorktreeError};
-use crate::crash::{self, Point};
+use crate::crash::{self, CrashPoint};
 use crate::durable;
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
@@ -93,11 +93,11 @@ impl Merge {
                 files: Vec::new(),
             };
             self.save(&record)?;
-            crash::point(Point::MergeBegun);
+            crash::point(CrashPoint::MergeBegun);
             if let Some(conflict) = self.merge_one(&place, &record)? {
                 return Ok(conflict);
             }
-            crash::point(Point::BranchMerged);
+            crash::point(CrashPoint::BranchMerged);
         }
         self.forget()?;
         Ok(Merged::All)
@@ -157,7 +157,7 @@ impl Merge {
         files.truncate(MOST_FILES);
         let branch = record.branch.clone();
         self.save(&MergeRecord { files: files.clone(), ..record })?;
-        crash::point(Point::MergeConflict);
+        crash::point(CrashPoint::MergeConflict);
         Ok(Merged::Conflict { branch, files })
     }
 
@@ -195,7 +195,7 @@ impl Merge {
         let is_ours = head.as_ref() == Some(&record.tip);
         if is_ours {
             place.git(&["merge", "--abort"])?;
-            crash::point(Point::MergeAborted);
+            crash::point(CrashPoint::MergeAborted);
         } else if is_begun && head.is_none() {
             cut_off::take_back(&place, &record)?;
         }

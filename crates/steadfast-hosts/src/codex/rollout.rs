@@ -19,7 +19,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use self::thread::Thread;
-use self::wire::{Head, Tokens, tier};
+use self::wire::{Head, WireTokens, tier};
 use super::{hook, quota};
 use crate::lines;
 use steadfast_model::clock::{self, Millis};
@@ -247,7 +247,7 @@ impl<'a> RolloutLine<'a> {
             Some(response) => format!("{turn}/{response}"),
             None => format!("{turn}/@{}", self.offset),
         };
-        match Tokens::read(usage) {
+        match WireTokens::read(usage) {
             Ok(tokens) => {
                 thread.recorded = true;
                 reading.add(self.response(id, tokens, thread));
@@ -268,8 +268,8 @@ impl<'a> RolloutLine<'a> {
         };
         thread.use_model(text(info, "model"));
         let last = info.get("last_token_usage").filter(|usage| usage.is_object());
-        let last = last.and_then(|usage| Tokens::read(usage).ok());
-        let total = match info.get("total_token_usage").filter(|usage| !usage.is_null()).map(Tokens::read) {
+        let last = last.and_then(|usage| WireTokens::read(usage).ok());
+        let total = match info.get("total_token_usage").filter(|usage| !usage.is_null()).map(WireTokens::read) {
             Some(Ok(total)) => total,
             None => {
                 if let Some(spent) = last.and_then(|last| thread.count_last(last)) {
@@ -296,7 +296,7 @@ impl<'a> RolloutLine<'a> {
         reading.invalid.get_or_insert(InvalidField { field, response_id, offset });
     }
 
-    fn response(&self, id: String, tokens: Tokens, thread: &mut Thread) -> Response {
+    fn response(&self, id: String, tokens: WireTokens, thread: &mut Thread) -> Response {
         Response {
             id,
             model: thread.model.clone(),

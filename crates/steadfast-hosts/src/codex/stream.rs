@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::rollout::wire::Tokens;
+use super::rollout::wire::WireTokens;
 use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field, text};
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::run::AttemptUsage;
@@ -24,7 +24,7 @@ pub(super) fn read_event(event: &Value, stream: &mut AgentStream) {
         Some("turn.completed") => {
             stream.is_complete = true;
             stream.error = None;
-            let tokens = event.get("usage").map(|usage| Tokens::read(usage).unwrap_or_default().split());
+            let tokens = event.get("usage").map(|usage| WireTokens::read(usage).unwrap_or_default().split());
             stream.usage = tokens.map(|tokens| AttemptUsage { tokens, cost_unknown: true, ..AttemptUsage::default() });
         }
         _ => {}

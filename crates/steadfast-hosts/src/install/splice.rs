@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value};
 
-struct Object {
+struct JsonObject {
     /// Of the opening and the closing brace.
     open: usize,
     close: usize,
@@ -65,7 +65,14 @@ pub(crate) fn remove(text: &str, keys: &[String]) -> Option<String> {
     replace(text, gap, "")
 }
 
-fn insert(text: &str, object: &Object, depth: usize, key: &str, value: &Value, indent: Option<&str>) -> Option<String> {
+fn insert(
+    text: &str,
+    object: &JsonObject,
+    depth: usize,
+    key: &str,
+    value: &Value,
+    indent: Option<&str>,
+) -> Option<String> {
     let key = serde_json::to_string(key).ok()?;
     let Some(last) = object.members.last() else {
         let Some(step) = indent else {
@@ -117,7 +124,7 @@ fn replace(text: &str, range: Range<usize>, with: &str) -> Option<String> {
     Some(format!("{}{with}{}", text.get(..range.start)?, text.get(range.end..)?))
 }
 
-fn object_at(text: &str, open: usize) -> Option<Object> {
+fn object_at(text: &str, open: usize) -> Option<JsonObject> {
     let byte_at = |at: usize| text.as_bytes().get(at).copied();
     if byte_at(open) != Some(b'{') {
         return None;
@@ -136,7 +143,7 @@ fn object_at(text: &str, open: usize) -> Option<Object> {
             at = skip_space(text, at + 1);
         }
     }
-    Some(Object { open, close: at, members })
+    Some(JsonObject { open, close: at, members })
 }
 
 fn skip_space(text: &str, from: usize) -> usize {

@@ -8,7 +8,7 @@ use steadfast_model::memory::{Category, MemoryEvent, SessionMemory, TASKS_LEFT_O
 
 /// The sections that are not empty, in the order of the snapshot.
 pub(super) fn sections(memory: &SessionMemory, cleaner: &Cleaner) -> Vec<SnapshotSection> {
-    let mut lists: BTreeMap<Category, List> = BTreeMap::new();
+    let mut lists: BTreeMap<Category, SnapshotList> = BTreeMap::new();
     for event in &memory.events {
         let list = lists.entry(event.category).or_default();
         match event.category {
@@ -52,8 +52,8 @@ fn line(event: &MemoryEvent, cleaner: &Cleaner) -> String {
 }
 
 /// The open tasks, those in progress first.
-fn tasks(memory: &SessionMemory, cleaner: &Cleaner) -> List {
-    let mut list = List::default();
+fn tasks(memory: &SessionMemory, cleaner: &Cleaner) -> SnapshotList {
+    let mut list = SnapshotList::default();
     for status in [TaskStatus::InProgress, TaskStatus::Pending] {
         for task in memory.tasks.iter().filter(|task| task.status == status) {
             list.push(cleaner.line(&format!("[{status}] {}", task.subject)));
@@ -68,19 +68,19 @@ fn tasks(memory: &SessionMemory, cleaner: &Cleaner) -> List {
 
 /// Items in the order of their last appearance.
 #[derive(Default)]
-struct List {
-    entries: Vec<Entry>,
+struct SnapshotList {
+    entries: Vec<SnapshotEntry>,
     /// How many more there are that the store did not keep.
     left_out: usize,
 }
 
-struct Entry {
+struct SnapshotEntry {
     text: String,
     /// What happened how often, in the order of the first time.
     done: Vec<(String, i64)>,
 }
 
-impl List {
+impl SnapshotList {
     fn set(&mut self, text: String) {
         self.entries.clear();
         self.push(text);
@@ -89,7 +89,7 @@ impl List {
     /// Adds an item even if there is an equal one.
     fn push(&mut self, text: String) {
         if !text.is_empty() {
-            self.entries.push(Entry { text, done: Vec::new() });
+            self.entries.push(SnapshotEntry { text, done: Vec::new() });
         }
     }
 
@@ -99,7 +99,7 @@ impl List {
             return;
         }
         let known = self.entries.iter().position(|entry| entry.text == text).map(|at| self.entries.remove(at));
-        let mut entry = known.unwrap_or(Entry { text, done: Vec::new() });
+        let mut entry = known.unwrap_or(SnapshotEntry { text, done: Vec::new() });
         match entry.done.iter_mut().find(|(what, _)| what == done) {
             Some((_, count)) => *count = count.saturating_add(times.max(1)),
             None => entry.done.push((done.to_owned(), times.max(1))),
@@ -110,12 +110,12 @@ impl List {
     fn into_section(self, category: Category, tag: &'static str, most: usize) -> Option<SnapshotSection> {
         let total = self.entries.len().saturating_add(self.left_out);
         let skipped = if category == Category::Task { 0 } else { self.entries.len().saturating_sub(most) };
-        let items: Vec<String> = self.entries.iter().skip(skipped).take(most).map(Entry::line).collect();
+        let items: Vec<String> = self.entries.iter().skip(skipped).take(most).map(SnapshotEntry::line).collect();
         (!items.is_empty()).then_some(SnapshotSection { category, tag, items, total })
     }
 }
 
-impl Entry {
+impl SnapshotEntry {
     fn line(&self) -> String {
         let done: Vec<String> = self
             .done

@@ -11,7 +11,7 @@ use crate::clock::{self, Millis};
 use crate::redact::redact;
 use crate::text;
 
-pub use request::{Condition, WaitError, WaitRequest};
+pub use request::{WaitCondition, WaitError, WaitRequest};
 
 /// When a wait for a condition ends if the condition is never met and no moment was given.
 const LATEST_END: Millis = clock::DAY;

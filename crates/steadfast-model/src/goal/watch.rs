@@ -19,7 +19,7 @@ pub const HEADLESS_STARTS_WITHIN: Millis = 60_000;
 
 /// What to do with a goal now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum WatchStep {
     /// Send a message to the running client.
     WakeClient,
     /// Continue the closed session without a terminal.
@@ -35,37 +35,37 @@ pub enum Step {
 }
 
 /// Decides about one goal. `idle_since` is when the session was last seen to do anything.
-pub fn step(goal: &Goal, facts: Facts, idle_since: Millis, now: Millis) -> Step {
+pub fn step(goal: &Goal, facts: Facts, idle_since: Millis, now: Millis) -> WatchStep {
     if let Some(woken_at) = goal.woken_at_ms.filter(|_| goal.status == GoalStatus::Active && !facts.client_runs) {
         let begins_until = woken_at + HEADLESS_STARTS_WITHIN;
         if now < begins_until {
-            return Step::LookAt(begins_until);
+            return WatchStep::LookAt(begins_until);
         }
     }
     match liveness::next(goal, Facts { supervisor_runs: true, ..facts }, now) {
-        Next::Wakes { at, .. } if at > now => Step::LookAt(at),
-        Next::Wakes { by: WokenBy::Supervisor, .. } if facts.client_runs => Step::WakeClient,
-        Next::Wakes { by: WokenBy::Supervisor, .. } => Step::WakeHeadless,
-        Next::Wakes { at, by: WokenBy::Client } => Step::LookAt(at + WAKE_GRACE + 1),
-        Next::BackgroundEnds { at } => Step::LookAt(at),
-        Next::Stalled(_) if goal.stall_told => Step::Rests,
+        Next::Wakes { at, .. } if at > now => WatchStep::LookAt(at),
+        Next::Wakes { by: WokenBy::Supervisor, .. } if facts.client_runs => WatchStep::WakeClient,
+        Next::Wakes { by: WokenBy::Supervisor, .. } => WatchStep::WakeHeadless,
+        Next::Wakes { at, by: WokenBy::Client } => WatchStep::LookAt(at + WAKE_GRACE + 1),
+        Next::BackgroundEnds { at } => WatchStep::LookAt(at),
+        Next::Stalled(_) if goal.stall_told => WatchStep::Rests,
         Next::Stalled(stall) => tell(stall, goal, idle_since, now),
-        Next::TurnEnds | Next::WindsDown | Next::NativeGoalEnds => Step::Moves,
-        Next::NeedsUser | Next::Over => Step::Rests,
+        Next::TurnEnds | Next::WindsDown | Next::NativeGoalEnds => WatchStep::Moves,
+        Next::NeedsUser | Next::Over => WatchStep::Rests,
     }
 }
 
 /// Tells the user once the goal has stood still for a while. A user who interrupted a turn knows.
-fn tell(stall: Stall, goal: &Goal, idle_since: Millis, now: Millis) -> Step {
+fn tell(stall: Stall, goal: &Goal, idle_since: Millis, now: Millis) -> WatchStep {
     let patience = match stall {
-        Stall::Interrupted => return Step::Rests,
+        Stall::Interrupted => return WatchStep::Rests,
         Stall::Permission => TELL_PERMISSION_AFTER,
         Stall::Dialog | Stall::SessionClosed | Stall::NoWaker => TELL_AFTER,
     };
     let moments = [Some(idle_since), goal.wake_at_ms, goal.woken_at_ms];
     let since = moments.into_iter().flatten().max().unwrap_or(idle_since);
     let at = since + patience;
-    if at > now { Step::LookAt(at) } else { Step::Tell(stall) }
+    if at > now { WatchStep::LookAt(at) } else { WatchStep::Tell(stall) }
 }
 
 /// The user is told that nothing moves the goal; the store adds the message. A wait that outlived the goal's deadline ends
@@ -150,32 +150,32 @@ mod tests {
     #[test]
     fn a_living_waker_comes_first_and_a_late_one_counts_as_gone() {
         let facts = Facts { waker_waits: true, wakes_from_outside: true, ..OPEN };
-        assert_eq!(step(&due(), facts, START, START - 5), Step::LookAt(START));
-        assert_eq!(step(&due(), facts, START, START), Step::LookAt(START + WAKE_GRACE + 1));
-        assert_eq!(step(&due(), facts, START, START + WAKE_GRACE + 1), Step::WakeClient);
+        assert_eq!(step(&due(), facts, START, START - 5), WatchStep::LookAt(START));
+        assert_eq!(step(&due(), facts, START, START), WatchStep::LookAt(START + WAKE_GRACE + 1));
+        assert_eq!(step(&due(), facts, START, START + WAKE_GRACE + 1), WatchStep::WakeClient);
         let only_waker = Facts { wakes_from_outside: false, ..facts };
-        assert_eq!(step(&due(), only_waker, START, START + WAKE_GRACE + 1), Step::LookAt(START + TELL_AFTER));
-        assert_eq!(step(&due(), only_waker, START, START + TELL_AFTER), Step::Tell(Stall::NoWaker));
+        assert_eq!(step(&due(), only_waker, START, START + WAKE_GRACE + 1), WatchStep::LookAt(START + TELL_AFTER));
+        assert_eq!(step(&due(), only_waker, START, START + TELL_AFTER), WatchStep::Tell(Stall::NoWaker));
     }
 
     #[test]
     fn a_closed_session_is_continued_only_if_the_user_allows_it() {
         let headless = Facts { headless_allowed: true, ..CLOSED };
-        assert_eq!(step(&due(), headless, START, START), Step::WakeHeadless);
-        assert_eq!(step(&due(), CLOSED, START, START + TELL_AFTER), Step::Tell(Stall::SessionClosed));
+        assert_eq!(step(&due(), headless, START, START), WatchStep::WakeHeadless);
+        assert_eq!(step(&due(), CLOSED, START, START + TELL_AFTER), WatchStep::Tell(Stall::SessionClosed));
         let told = told(&due(), Stall::SessionClosed, START).goal;
-        assert_eq!(step(&told, CLOSED, START, START + TELL_AFTER), Step::Rests);
+        assert_eq!(step(&told, CLOSED, START, START + TELL_AFTER), WatchStep::Rests);
         // Its agent has been started and its first hook is still to come.
         let woken = Goal { wake_at_ms: None, woken_at_ms: Some(START), ..due() };
-        assert_eq!(step(&woken, headless, START, START + 1), Step::LookAt(START + HEADLESS_STARTS_WITHIN));
-        assert_eq!(step(&woken, headless, START, START + HEADLESS_STARTS_WITHIN), Step::WakeHeadless);
+        assert_eq!(step(&woken, headless, START, START + 1), WatchStep::LookAt(START + HEADLESS_STARTS_WITHIN));
+        assert_eq!(step(&woken, headless, START, START + HEADLESS_STARTS_WITHIN), WatchStep::WakeHeadless);
     }
 
     #[test]
     fn a_wait_in_a_closed_session_is_told_when_it_is_over() {
         let paused = Goal { status: GoalStatus::Paused, paused_reason: Some(PausedReason::Waiting), ..due() };
         let waiting = Goal { wake_at_ms: Some(START + 900_000), ..paused };
-        assert_eq!(step(&waiting, CLOSED, START, START + 100_000), Step::LookAt(START + 900_000 + TELL_AFTER));
+        assert_eq!(step(&waiting, CLOSED, START, START + 100_000), WatchStep::LookAt(START + 900_000 + TELL_AFTER));
     }
 
     #[test]
@@ -184,22 +184,22 @@ mod tests {
         let wait = change::wait(&Goal { limits, ..goal() }, WaitFor::Time, Some(START + 900_000), START).unwrap();
         let waiting = wait.goal;
         let told_at = START + 60_000 + TELL_AFTER;
-        assert_eq!(step(&waiting, CLOSED, START, START + 60_000), Step::LookAt(told_at));
-        assert_eq!(step(&waiting, CLOSED, START, told_at), Step::Tell(Stall::SessionClosed));
+        assert_eq!(step(&waiting, CLOSED, START, START + 60_000), WatchStep::LookAt(told_at));
+        assert_eq!(step(&waiting, CLOSED, START, told_at), WatchStep::Tell(Stall::SessionClosed));
         let change = told(&waiting, Stall::SessionClosed, told_at);
         assert_eq!((change.goal.state(), change.goal.wake_at_ms), ("paused (deadline)".into(), None));
         assert_eq!(change.events[0].kind, EventKind::CapReached);
-        assert_eq!(step(&change.goal, CLOSED, START, told_at), Step::Rests);
+        assert_eq!(step(&change.goal, CLOSED, START, told_at), WatchStep::Rests);
     }
 
     #[test]
     fn an_interrupted_turn_is_never_told_and_a_permission_after_minutes() {
         let interrupted = Facts { interrupted: true, ..OPEN };
-        assert_eq!(step(&due(), interrupted, START, START + 10 * TELL_AFTER), Step::Rests);
+        assert_eq!(step(&due(), interrupted, START, START + 10 * TELL_AFTER), WatchStep::Rests);
         let asking = Facts { turn_runs: true, asks_permission: true, ..OPEN };
         let goal = goal();
-        assert_eq!(step(&goal, asking, START, START + TELL_AFTER), Step::LookAt(START + TELL_PERMISSION_AFTER));
-        let tells = Step::Tell(Stall::Permission);
+        assert_eq!(step(&goal, asking, START, START + TELL_AFTER), WatchStep::LookAt(START + TELL_PERMISSION_AFTER));
+        let tells = WatchStep::Tell(Stall::Permission);
         assert_eq!(step(&goal, asking, START, START + TELL_PERMISSION_AFTER), tells);
     }
 

@@ -28,7 +28,7 @@ enum Joint {
     Flag,
 }
 
-pub(super) struct Value {
+pub(super) struct SecretValue {
     pub(super) range: Range<usize>,
     pub(super) quoted: bool,
     joint: Joint,
@@ -67,7 +67,7 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
 }
 
 /// Words about the name instead of a value: `token = token`, `"Forgot your password?"`, `a.password=b`.
-fn is_echo(name: &str, word: &str, value: &Value) -> bool {
+fn is_echo(name: &str, word: &str, value: &SecretValue) -> bool {
     let last = name.rsplit(['.', '_', '-']).next().unwrap_or_default();
     let letter = word.len() == 1 && word.bytes().all(|byte| byte.is_ascii_alphabetic());
     let speaks = || ["assword", "oken", "required", "your "].iter().any(|part| word.contains(part));
@@ -89,7 +89,7 @@ fn is_only_name(rest: &str, quote: char) -> bool {
 }
 
 /// A value that is quoted together with its name may contain blanks: `-e "DB_PASSWORD=…"`. It ends before the next pair.
-fn with_blanks(text: &str, value: &Value, outer: Option<char>) -> Range<usize> {
+fn with_blanks(text: &str, value: &SecretValue, outer: Option<char>) -> Range<usize> {
     let Range { start, end } = value.range;
     let Some(quote) = outer.filter(|_| value.quoted || before(text, start, 1) == "=") else {
         return start..end;
@@ -104,7 +104,7 @@ fn with_blanks(text: &str, value: &Value, outer: Option<char>) -> Range<usize> {
 }
 
 /// `name: Type = "value"`, as typed languages declare it.
-fn typed(text: &str, end: usize) -> Option<Value> {
+fn typed(text: &str, end: usize) -> Option<SecretValue> {
     let rest = window(text, end, TYPE_MAX).strip_prefix(':')?;
     let (kind, behind) = rest.split_once('=')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || " _<>&'[].".contains(c);
@@ -116,7 +116,7 @@ fn typed(text: &str, end: usize) -> Option<Value> {
 }
 
 /// The value behind a name that ends at `end`.
-pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<Value> {
+pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<SecretValue> {
     let rest = after(text, end);
     // The name may be quoted or an index: `"token": …`, `env['TOKEN'] = …`.
     let closed = rest.bytes().take(4).take_while(|byte| b"\"'`\\]".contains(byte)).count();
@@ -149,11 +149,11 @@ pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<Value> {
     quoted(text, start, joint).or_else(|| (!listed).then(|| unquoted(text, start, joint)).flatten())
 }
 
-pub(super) fn value_at(text: &str, start: usize) -> Option<Value> {
+pub(super) fn value_at(text: &str, start: usize) -> Option<SecretValue> {
     quoted(text, start, Joint::Spaced).or_else(|| unquoted(text, start, Joint::Spaced))
 }
 
-fn quoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
+fn quoted(text: &str, start: usize, joint: Joint) -> Option<SecretValue> {
     let rest = after(text, start);
     // `$'…'` of the shell, `b"…"` and the like of Python and Rust.
     let rest = rest
@@ -164,7 +164,7 @@ fn quoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
     let body = after(rest, mark.len());
     let from = text.len() - body.len();
     let length = closing(body, mark).or_else(|| body.find('\n')).unwrap_or(body.len());
-    (length > 0).then_some(Value { range: from..from + length, quoted: true, joint })
+    (length > 0).then_some(SecretValue { range: from..from + length, quoted: true, joint })
 }
 
 fn closing(body: &str, mark: &str) -> Option<usize> {
@@ -179,11 +179,11 @@ fn closing(body: &str, mark: &str) -> Option<usize> {
     None
 }
 
-fn unquoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
+fn unquoted(text: &str, start: usize, joint: Joint) -> Option<SecretValue> {
     let rest = after(text, start);
     let placeholder = window(rest, 0, 64).strip_prefix('<').and_then(|inner| inner.split_once(['>', '\n']));
     if let Some((inner, _)) = placeholder.filter(|(inner, _)| after(rest, inner.len() + 1).starts_with('>')) {
-        return Some(Value { range: start..start + inner.len() + 2, quoted: false, joint });
+        return Some(SecretValue { range: start..start + inner.len() + 2, quoted: false, joint });
     }
     let ends = |(at, c): &(usize, char)| match c {
         '"' | '\'' | '`' => true,
@@ -197,7 +197,7 @@ fn unquoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
         return None;
     }
     let length = if word.starts_with(MARK) { MARK.len() } else { without_closing(word).len() };
-    (length > 0).then_some(Value { range: start..start + length, quoted: false, joint })
+    (length > 0).then_some(SecretValue { range: start..start + length, quoted: false, joint })
 }
 
 /// The word without what closes the sentence, the call or the object around it; brackets opened in the word stay.
@@ -225,7 +225,7 @@ pub(super) fn ends_clause(rest: &str) -> bool {
     next.is_empty() || next.starts_with('\n') || rest.starts_with([',', '.', ')', '"', '\''])
 }
 
-fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
+fn is_secret(text: &str, grade: Grade, value: &SecretValue) -> bool {
     let word = text.get(value.range.clone()).unwrap_or_default();
     // An object or a list; its names are read next.
     let opens = !value.quoted && word.bytes().all(|byte| b"[{(".contains(&byte));

@@ -5,13 +5,13 @@ use steadfast_app::overview::now::Action;
 use steadfast_engine::process::Captured;
 use steadfast_model::text;
 
-use super::Command;
+use super::ActionCommand;
 
 const LONGEST_MESSAGE: usize = 1_000;
 
 /// What came of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct CommandAnswer {
     pub is_ok: bool,
     pub message: String,
     /// What to do next; empty if nothing.
@@ -19,7 +19,7 @@ pub struct Answer {
     pub(crate) status: u16,
 }
 
-impl Answer {
+impl CommandAnswer {
     pub(super) fn done(message: impl Into<String>) -> Self {
         Self { is_ok: true, message: message.into(), hint: String::new(), status: 200 }
     }
@@ -29,7 +29,7 @@ impl Answer {
     }
 
     /// The answer of a command: with `--json`, an error is an object with a message and a hint.
-    pub(super) fn of(command: &Command, ended: std::io::Result<Captured>) -> Self {
+    pub(super) fn of(command: &ActionCommand, ended: std::io::Result<Captured>) -> Self {
         let captured = match ended {
             Ok(captured) => captured,
             Err(error) => return Self::refused(500, format!("cannot start the command: {error}"), "try it again"),
@@ -94,17 +94,17 @@ mod tests {
 
     #[test]
     fn an_answer_says_what_the_command_said() {
-        let pause = Command::for_test(Action::Pause);
+        let pause = ActionCommand::for_test(Action::Pause);
         let goal = json!({"goal": {"next": "waits for\u{1b}[31m you"}});
-        let done = Answer::of(&pause, Ok(captured(0, &goal, "")));
-        assert_eq!(done, Answer::done("goal paused; next: waits for you"));
+        let done = CommandAnswer::of(&pause, Ok(captured(0, &goal, "")));
+        assert_eq!(done, CommandAnswer::done("goal paused; next: waits for you"));
         let error = json!({"error": {"kind": "wrong_state", "message": "it is over", "hint": "start one"}});
-        let refused = Answer::of(&pause, Ok(captured(3, &error, "")));
-        assert_eq!(refused, Answer::refused(409, "it is over", "start one"));
+        let refused = CommandAnswer::of(&pause, Ok(captured(3, &error, "")));
+        assert_eq!(refused, CommandAnswer::refused(409, "it is over", "start one"));
         assert_eq!(refused.text(), "it is over\nstart one");
-        let broken = Answer::of(&pause, Ok(captured(1, &Value::Null, "warning: a\nerror: b\n")));
-        assert_eq!(broken, Answer::refused(409, "error: b", ""));
+        let broken = CommandAnswer::of(&pause, Ok(captured(1, &Value::Null, "warning: a\nerror: b\n")));
+        assert_eq!(broken, CommandAnswer::refused(409, "error: b", ""));
         let late = Captured { exit_code: None, timed_out: true, stdout: vec![], stderr_tail: String::new() };
-        assert_eq!(Answer::of(&pause, Ok(late)).status, 504);
+        assert_eq!(CommandAnswer::of(&pause, Ok(late)).status, 504);
     }
 }

@@ -9,7 +9,7 @@ use steadfast_model::run::RunKind;
 use steadfast_store::{Db, RunRow};
 use steadfast_system::paths::Paths;
 
-use super::{ActionError, Fields, Target};
+use super::{ActionFailure, ActionFields, ActionTarget};
 
 const LONGEST_AMOUNT: usize = 24;
 const LONGEST_WORD: usize = 200;
@@ -18,7 +18,7 @@ const LONGEST_TEXT: usize = 4_000;
 
 /// A command of this program that is ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct ActionCommand {
     action: Action,
     subject: String,
     words: Vec<String>,
@@ -42,29 +42,29 @@ pub(super) fn expected(field: &str) -> &'static str {
     }
 }
 
-impl Command {
+impl ActionCommand {
     /// The command of an action, if its target exists and its fields are valid.
     pub fn of(
         db: Db<'_>,
         paths: &Paths,
-        target: &Target,
+        target: &ActionTarget,
         action: Action,
-        fields: &Fields,
-    ) -> Result<Self, ActionError> {
+        fields: &ActionFields,
+    ) -> Result<Self, ActionFailure> {
         match target {
-            Target::Goal(goal_id) => {
+            ActionTarget::Goal(goal_id) => {
                 let goal = goal_of(db, goal_id, action)?;
                 let words = goal_words(&goal, action, fields)?;
                 let project = goal.project_dir.as_deref().map(PathBuf::from).filter(|project| project.is_dir());
                 let directory = project.unwrap_or_else(|| paths.home.clone());
                 Ok(Self { action, subject: goal.goal_id, words, directory })
             }
-            Target::Run(run_id) => {
+            ActionTarget::Run(run_id) => {
                 let row = run_of(db, run_id)?;
                 let words = run_words(&row, action, fields)?;
                 let directory = PathBuf::from(&row.project_dir);
                 if !directory.is_dir() {
-                    return Err(ActionError::NoProject(directory));
+                    return Err(ActionFailure::NoProject(directory));
                 }
                 Ok(Self { action, subject: row.run_id, words, directory })
             }
@@ -97,28 +97,28 @@ impl Command {
 }
 
 /// The goal that an action is about. A command acts on the newest goal of a session, so that must be it.
-fn goal_of(db: Db<'_>, goal_id: &str, action: Action) -> Result<Goal, ActionError> {
+fn goal_of(db: Db<'_>, goal_id: &str, action: Action) -> Result<Goal, ActionFailure> {
     let replaced = || db.replaced_by_id(goal_id).map(|goals| goals.into_iter().any(|goal| goal.goal_id == goal_id));
     let Some(goal) = db.goal_with_id(goal_id)? else {
-        return Err(if replaced()? { ActionError::ReplacedGoal } else { ActionError::UnknownGoal });
+        return Err(if replaced()? { ActionFailure::ReplacedGoal } else { ActionFailure::UnknownGoal });
     };
     if action == Action::Verify && goal.verify.is_empty() {
-        return Err(ActionError::NoChecks);
+        return Err(ActionFailure::NoChecks);
     }
     Ok(goal)
 }
 
 /// The run that an action is about. A command names the newest run of a project by its name, so that must be it.
-fn run_of(db: Db<'_>, run_id: &str) -> Result<RunRow, ActionError> {
-    let row = db.run(run_id)?.ok_or(ActionError::UnknownRun)?;
+fn run_of(db: Db<'_>, run_id: &str) -> Result<RunRow, ActionFailure> {
+    let row = db.run(run_id)?.ok_or(ActionFailure::UnknownRun)?;
     let newest = db.newest_run(&row.project_dir, row.plan.kind, &row.plan.name)?;
     if newest.is_some_and(|newest| newest.run_id != row.run_id) {
-        return Err(ActionError::ReplacedRun(row.plan.name));
+        return Err(ActionFailure::ReplacedRun(row.plan.name));
     }
     Ok(row)
 }
 
-fn goal_words(goal: &Goal, action: Action, fields: &Fields) -> Result<Vec<String>, ActionError> {
+fn goal_words(goal: &Goal, action: Action, fields: &ActionFields) -> Result<Vec<String>, ActionFailure> {
     let session = match action {
         Action::Adopt => word("session", fields.session.as_deref())?,
         _ => goal.session_id.clone(),
@@ -138,7 +138,7 @@ fn goal_words(goal: &Goal, action: Action, fields: &Fields) -> Result<Vec<String
                 }
             }
             if words.len() == 1 {
-                return Err(ActionError::Missing("amount"));
+                return Err(ActionFailure::Missing("amount"));
             }
             words
         }
@@ -151,13 +151,13 @@ fn goal_words(goal: &Goal, action: Action, fields: &Fields) -> Result<Vec<String
             vec!["queue".into(), "drop".into(), "--".into(), number("from", fields.from.as_deref())?]
         }
         Action::Kill | Action::Approve | Action::Reject | Action::Say => {
-            return Err(ActionError::Unfit { action, noun: "goal" });
+            return Err(ActionFailure::Unfit { action, noun: "goal" });
         }
     };
     Ok(["goal".to_owned(), format!("--session={session}")].into_iter().chain(verb).collect())
 }
 
-fn run_words(row: &RunRow, action: Action, fields: &Fields) -> Result<Vec<String>, ActionError> {
+fn run_words(row: &RunRow, action: Action, fields: &ActionFields) -> Result<Vec<String>, ActionFailure> {
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
     let is_pipeline = kind == RunKind::Pipeline;
     let mut words = vec![kind.to_string(), action.to_string()];
@@ -174,39 +174,39 @@ fn run_words(row: &RunRow, action: Action, fields: &Fields) -> Result<Vec<String
                 words.push(word("stage", Some(stage))?);
             }
         }
-        _ => return Err(ActionError::Unfit { action, noun: "run" }),
+        _ => return Err(ActionFailure::Unfit { action, noun: "run" }),
     }
     Ok(words)
 }
 
 /// A text of one or more lines.
-fn text(field: &'static str, given: Option<&str>) -> Result<String, ActionError> {
+fn text(field: &'static str, given: Option<&str>) -> Result<String, ActionFailure> {
     let text = given.unwrap_or_default().trim().replace("\r\n", "\n");
     let is_text = |c: char| !c.is_control() || c == '\n' || c == '\t';
     // The command would read `-` from stdin.
     match text.chars().count() {
-        0 => Err(ActionError::Missing(field)),
+        0 => Err(ActionFailure::Missing(field)),
         1..=LONGEST_TEXT if text.chars().all(is_text) && text != "-" => Ok(text),
-        _ => Err(ActionError::Invalid(field)),
+        _ => Err(ActionFailure::Invalid(field)),
     }
 }
 
 /// A single word or amount, without control characters.
-fn checked(field: &'static str, given: &str, longest: usize) -> Result<String, ActionError> {
+fn checked(field: &'static str, given: &str, longest: usize) -> Result<String, ActionFailure> {
     match given.chars().count() {
-        0 => Err(ActionError::Missing(field)),
+        0 => Err(ActionFailure::Missing(field)),
         length if length <= longest && !given.chars().any(char::is_control) => Ok(given.to_owned()),
-        _ => Err(ActionError::Invalid(field)),
+        _ => Err(ActionFailure::Invalid(field)),
     }
 }
 
-fn word(field: &'static str, given: Option<&str>) -> Result<String, ActionError> {
+fn word(field: &'static str, given: Option<&str>) -> Result<String, ActionFailure> {
     checked(field, given.unwrap_or_default().trim(), LONGEST_WORD)
 }
 
-fn number(field: &'static str, given: Option<&str>) -> Result<String, ActionError> {
+fn number(field: &'static str, given: Option<&str>) -> Result<String, ActionFailure> {
     let number = word(field, given)?.parse::<u32>().ok().filter(|number| *number > 0);
-    number.map(|number| number.to_string()).ok_or(ActionError::Invalid(field))
+    number.map(|number| number.to_string()).ok_or(ActionFailure::Invalid(field))
 }
 
 #[cfg(test)]

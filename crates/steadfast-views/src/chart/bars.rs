@@ -10,14 +10,14 @@ const MOST: usize = 40;
 
 /// One bar. `words` is what the value means, with its unit.
 #[derive(Debug, Clone)]
-pub struct Bar<'a> {
+pub struct ChartBar<'a> {
     pub label: &'a str,
     pub value: i64,
     pub words: String,
 }
 
 /// Draws bars in the order they are given; the longest fills the width.
-pub fn bars(title: &str, rows: &[Bar<'_>]) -> String {
+pub fn bars(title: &str, rows: &[ChartBar<'_>]) -> String {
     let shown = rows.get(..MOST).unwrap_or(rows);
     let described: Vec<String> = shown.iter().map(|bar| format!("{}: {}", bar.label, bar.words)).collect();
     let description = if described.is_empty() { "nothing to show".to_owned() } else { described.join("; ") };

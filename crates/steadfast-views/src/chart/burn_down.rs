@@ -3,8 +3,8 @@
 mod marks;
 mod panel;
 
-use steadfast_app::overview::goal_page::{Mark, Pause};
-use steadfast_app::overview::now::{Pace, Point};
+use steadfast_app::overview::goal_page::{PageMark, Pause};
+use steadfast_app::overview::now::{Point, SpendPace};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::text;
 
@@ -37,11 +37,11 @@ pub struct BurnDown<'a> {
     pub budget: Option<i64>,
     pub usd_budget_micros: Option<i64>,
     pub pauses: &'a [Pause],
-    pub marks: &'a [Mark],
+    pub marks: &'a [PageMark],
     pub from_ms: Millis,
     pub to_ms: Millis,
     /// Continues the line, dashed; for what still spends.
-    pub pace: Option<&'a Pace>,
+    pub pace: Option<&'a SpendPace>,
 }
 
 /// Draws tokens and money over time.

@@ -1,7 +1,7 @@
 //! Every chart is well-formed for any values, quotes nothing as markup, and says in words what it shows.
 
-use steadfast_app::overview::goal_page::{Mark, MarkKind, Pause};
-use steadfast_app::overview::now::{Pace, Point};
+use steadfast_app::overview::goal_page::{MarkKind, PageMark, Pause};
+use steadfast_app::overview::now::{Point, SpendPace};
 use steadfast_app::overview::runs::StageView;
 use steadfast_app::usage::charts::{ModelDay, UsageDayView};
 use steadfast_model::run::StageStatus;
@@ -131,8 +131,8 @@ fn any_number_makes_a_chart() {
             ];
             check(&spark(&points, Some(other)));
             let pauses = [Pause { from_ms: other, to_ms: Some(value), reason: None }];
-            let marks = [Mark { at_ms: other, kind: MarkKind::Warning, label: String::new() }];
-            let pace = Pace {
+            let marks = [PageMark { at_ms: other, kind: MarkKind::Warning, label: String::new() }];
+            let pace = SpendPace {
                 tokens_per_hour: value,
                 usd_per_hour: Some(f64::INFINITY),
                 first: None,
@@ -152,7 +152,7 @@ fn any_number_makes_a_chart() {
         }
         check(&stacked_days(&[day("2026-11-17", &[("a", value), ("b", i64::MAX)])]));
         check(&heat_map(&[[value; 24]; 9]));
-        check(&bars("x", &[Bar { label: "a", value, words: value.to_string() }]));
+        check(&bars("x", &[ChartBar { label: "a", value, words: value.to_string() }]));
     }
     let nan = UsageDayView { cost_usd: f64::NAN, ..day("2026-11-17", &[]) };
     check(&stacked_days(&[nan]));
@@ -173,7 +173,7 @@ fn nothing_makes_a_chart_too() {
 
 #[test]
 fn text_in_a_chart_is_never_markup() {
-    let marks = [Mark { at_ms: START, kind: MarkKind::Failed, label: HOSTILE.to_owned() }];
+    let marks = [PageMark { at_ms: START, kind: MarkKind::Failed, label: HOSTILE.to_owned() }];
     let pauses = [Pause { from_ms: START, to_ms: None, reason: Some(HOSTILE.to_owned()) }];
     let mut hostile = stage(1, HOSTILE, StageStatus::Failed, None);
     hostile.reason = Some(HOSTILE.to_owned());
@@ -182,7 +182,7 @@ fn text_in_a_chart_is_never_markup() {
         burn_down(&BurnDown { marks: &marks, pauses: &pauses, ..burn(&[]) }),
         stacked_days(&[day(HOSTILE, &[(HOSTILE, 5)])]),
         stage_graph(&[hostile]),
-        bars(HOSTILE, &[Bar { label: HOSTILE, value: 1, words: HOSTILE.to_owned() }]),
+        bars(HOSTILE, &[ChartBar { label: HOSTILE, value: 1, words: HOSTILE.to_owned() }]),
     ];
     for chart in charts {
         check(&chart);
@@ -217,10 +217,10 @@ fn a_burn_down_shows_the_budget_pauses_marks_and_the_pace() {
     let points = [point(0, 0, 0), point(30, 400_000, 900_000), point(60, 900_000, 2_500_000)];
     let pauses = [Pause { from_ms: START + 40 * MINUTE, to_ms: Some(START + 50 * MINUTE), reason: None }];
     let marks = [
-        Mark { at_ms: START + 20 * MINUTE, kind: MarkKind::Compaction, label: "auto".to_owned() },
-        Mark { at_ms: START + 55 * MINUTE, kind: MarkKind::Failed, label: "cargo test".to_owned() },
+        PageMark { at_ms: START + 20 * MINUTE, kind: MarkKind::Compaction, label: "auto".to_owned() },
+        PageMark { at_ms: START + 55 * MINUTE, kind: MarkKind::Failed, label: "cargo test".to_owned() },
     ];
-    let pace = Pace {
+    let pace = SpendPace {
         tokens_per_hour: 900_000,
         usd_per_hour: Some(2.5),
         first: None,
@@ -352,7 +352,7 @@ fn the_styles_name_every_class_that_a_chart_uses() {
         burn_down(&BurnDown { budget: Some(20), ..burn(&points) }),
         heat_map(&[[1; 24]; 7]),
         stacked_days(&[day("2026-11-17", &[("a", 5)])]),
-        bars("x", &[Bar { label: "a", value: 1, words: "1".to_owned() }]),
+        bars("x", &[ChartBar { label: "a", value: 1, words: "1".to_owned() }]),
         stage_graph(&[stage(1, "a", StageStatus::Deciding, None)]),
     ];
     let unstyled = ["chart-unit", "chart-hour", "chart-day", "chart-mark", "chart-paused"];

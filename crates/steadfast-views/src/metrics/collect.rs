@@ -49,11 +49,11 @@ const RUN_STATUSES: [RunStatus; 5] =
 const REPLACED: &str = "replaced";
 
 /// The families while they are filled.
-struct Collector {
+struct MetricCollector {
     families: Vec<Family>,
 }
 
-impl Collector {
+impl MetricCollector {
     fn add(&mut self, spec: Spec, labels: &[&str], value: f64) {
         self.add_since(spec, labels, value, None);
     }
@@ -68,7 +68,7 @@ impl Collector {
 
 /// All metrics as of now, each family in its place, also those without a value.
 pub fn collect(db: Db<'_>, paths: &Paths, now: Millis) -> Result<Vec<Family>, StoreError> {
-    let mut all = Collector { families: METRICS.iter().copied().map(Family::of).collect() };
+    let mut all = MetricCollector { families: METRICS.iter().copied().map(Family::of).collect() };
     all.add(family::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
     goals(&mut all, db, now)?;
     totals(&mut all, db)?;
@@ -88,7 +88,7 @@ pub fn collect(db: Db<'_>, paths: &Paths, now: Millis) -> Result<Vec<Family>, St
     Ok(all.families)
 }
 
-fn goals(all: &mut Collector, db: Db<'_>, now: Millis) -> Result<(), StoreError> {
+fn goals(all: &mut MetricCollector, db: Db<'_>, now: Millis) -> Result<(), StoreError> {
     let counts = db.goals_by_status()?;
     for host in Host::ALL {
         for status in GoalStatus::iter().map(<&str>::from).chain([REPLACED]) {
@@ -105,7 +105,7 @@ fn goals(all: &mut Collector, db: Db<'_>, now: Millis) -> Result<(), StoreError>
     Ok(())
 }
 
-fn live_goal(all: &mut Collector, goal: &Goal, now: Millis) {
+fn live_goal(all: &mut MetricCollector, goal: &Goal, now: Millis) {
     let project = base_name(goal.project_dir.as_deref().unwrap_or_default());
     let labels = [goal.goal_id.as_str(), goal.host.name(), &project];
     let since = Some(goal.created_at_ms);
@@ -127,7 +127,7 @@ fn live_goal(all: &mut Collector, goal: &Goal, now: Millis) {
 }
 
 /// What each model used. Models beyond the bound share a series; the order by first use keeps a model in its place.
-fn totals(all: &mut Collector, db: Db<'_>) -> Result<(), StoreError> {
+fn totals(all: &mut MetricCollector, db: Db<'_>) -> Result<(), StoreError> {
     let mut shown: Vec<UsageTotal> = Vec::new();
     for mut total in db.usage_totals()? {
         total.model = match text::headline(&total.model, LONGEST_LABEL) {
@@ -167,7 +167,7 @@ fn totals(all: &mut Collector, db: Db<'_>) -> Result<(), StoreError> {
 }
 
 /// Today, the caps of the configuration, and the plan.
-fn spending(all: &mut Collector, db: Db<'_>, paths: &Paths, now: Millis) -> Result<(), StoreError> {
+fn spending(all: &mut MetricCollector, db: Db<'_>, paths: &Paths, now: Millis) -> Result<(), StoreError> {
     let midnight = clock::day_start(now);
     let today = db.spent_since(midnight)?;
     all.add(family::TODAY_TOKENS, &[], number(today.tokens));
@@ -192,7 +192,7 @@ fn spending(all: &mut Collector, db: Db<'_>, paths: &Paths, now: Millis) -> Resu
     Ok(())
 }
 
-fn runs(all: &mut Collector, db: Db<'_>) -> Result<(), StoreError> {
+fn runs(all: &mut MetricCollector, db: Db<'_>) -> Result<(), StoreError> {
     let counts = db.runs_by_status()?;
     for kind in [RunKind::Loop, RunKind::Pipeline].map(<&str>::from) {
         for status in RUN_STATUSES.map(<&str>::from) {
@@ -206,7 +206,7 @@ fn runs(all: &mut Collector, db: Db<'_>) -> Result<(), StoreError> {
     live.iter().try_for_each(|run| live_run(all, db, run))
 }
 
-fn live_run(all: &mut Collector, db: Db<'_>, run: &RunLine) -> Result<(), StoreError> {
+fn live_run(all: &mut MetricCollector, db: Db<'_>, run: &RunLine) -> Result<(), StoreError> {
     let project = base_name(&run.project_dir);
     let labels = [run.run_id.as_str(), run.kind.into(), &run.name, &project];
     let since = Some(run.started_at_ms);

@@ -6,7 +6,7 @@ use strum::{Display, IntoStaticStr};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows.
     Counter,
     Gauge,
@@ -16,7 +16,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: MetricKind,
     pub help: &'static str,
     /// As OpenTelemetry writes it.
     pub unit: &'static str,
@@ -47,7 +47,7 @@ impl Spec {
         labels: &'static [&'static str],
         help: &'static str,
     ) -> Self {
-        Self { name, kind: Kind::Counter, help, unit, labels }
+        Self { name, kind: MetricKind::Counter, help, unit, labels }
     }
 
     const fn gauge(
@@ -56,7 +56,7 @@ impl Spec {
         labels: &'static [&'static str],
         help: &'static str,
     ) -> Self {
-        Self { name, kind: Kind::Gauge, help, unit, labels }
+        Self { name, kind: MetricKind::Gauge, help, unit, labels }
     }
 }
 

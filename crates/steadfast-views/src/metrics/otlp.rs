@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use steadfast_model::clock::{self, Millis};
 
-use super::family::{Family, Kind, Sample};
+use super::family::{Family, MetricKind, Sample};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`: each value counts from its beginning.
 const CUMULATIVE: i32 = 2;
@@ -94,8 +94,8 @@ fn metric(family: &Family, now: Millis) -> Value {
     let points: Vec<Value> = family.samples.iter().map(point).collect();
     let mut metric = json!({"name": spec.name, "description": spec.help, "unit": spec.unit});
     match spec.kind {
-        Kind::Gauge => metric["gauge"] = json!({"dataPoints": points}),
-        Kind::Counter => {
+        MetricKind::Gauge => metric["gauge"] = json!({"dataPoints": points}),
+        MetricKind::Counter => {
             metric["sum"] = json!({"dataPoints": points, "aggregationTemporality": CUMULATIVE, "isMonotonic": true});
         }
     }

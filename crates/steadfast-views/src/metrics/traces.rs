@@ -14,8 +14,8 @@ use steadfast_model::run::RunStatus;
 use steadfast_store::{Db, RunFilter, StoreError};
 
 use super::otlp::{Sender, scope};
-use sent::Mark;
 pub use sent::Sent;
+use sent::SentMark;
 
 /// Live goals and runs that one export looks at; as many as have metrics of their own.
 const LIVE_MOST: usize = 100;
@@ -30,18 +30,18 @@ pub struct TraceOptions {
 /// The new spans of one goal or run, and what to remember once they are sent.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    subject: Subject,
-    mark: Mark,
+    subject: TraceSubject,
+    mark: SentMark,
     pub spans: Vec<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Subject {
+enum TraceSubject {
     Goal(String),
     Run(String),
 }
 
-impl Subject {
+impl TraceSubject {
     /// The key in [`Sent`].
     fn key(&self) -> String {
         match self {
@@ -53,14 +53,14 @@ impl Subject {
 
 /// What an export has to send.
 #[derive(Debug, Clone, Default)]
-pub struct Pending {
+pub struct PendingTrace {
     pub traces: Vec<Trace>,
     /// The keys of what is live.
     live: BTreeSet<String>,
 }
 
 /// All traces with spans that were not sent.
-pub fn pending(db: Db<'_>, sent: &Sent, options: TraceOptions, now: Millis) -> Result<Pending, StoreError> {
+pub fn pending(db: Db<'_>, sent: &Sent, options: TraceOptions, now: Millis) -> Result<PendingTrace, StoreError> {
     let mut traces = Vec::new();
     for at in db.oldest_live_goals()?.iter().take(LIVE_MOST) {
         if let Some(goal) = db.goal_at_row(at)?.filter(|goal| goal.status.is_live()) {
@@ -79,7 +79,7 @@ pub fn pending(db: Db<'_>, sent: &Sent, options: TraceOptions, now: Millis) -> R
         traces.extend(db.run(&run_id)?.map(|row| run::trace(db, &row, sent, options, now)).transpose()?);
     }
     traces.retain(|trace| !trace.spans.is_empty());
-    Ok(Pending { traces, live })
+    Ok(PendingTrace { traces, live })
 }
 
 /// The body of a request to `/v1/traces`.

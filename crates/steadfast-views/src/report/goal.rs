@@ -10,9 +10,9 @@ use steadfast_model::limit::Axis;
 use steadfast_model::{price, text};
 
 use super::ReportError;
-use super::outcome::Outcome;
+use super::outcome::ReportOutcome;
 use super::template::{markup, money, render, serde};
-use crate::chart::{self, Bar, BurnDown};
+use crate::chart::{self, BurnDown, ChartBar};
 
 /// Events that the chart shows better than a list.
 const COUNTING: [&str; 3] = ["tokens_accounted", "continuation_injected", "run_iteration"];
@@ -35,7 +35,7 @@ pub fn goal_html(page: &GoalPage, now: Millis) -> Result<String, ReportError> {
         made_at => now,
         goal => serde(goal),
         report => serde(&page.report),
-        outcome => serde(&Outcome::of_goal(goal)),
+        outcome => serde(&ReportOutcome::of_goal(goal)),
         done_when => &goal.done.when,
         is_live => goal.status.is_live(),
         rings,
@@ -67,7 +67,7 @@ pub(super) fn burn(page: &GoalPage, now: Millis) -> String {
 
 /// A verification command with its results.
 #[derive(Debug, Serialize)]
-pub(super) struct Check<'a> {
+pub(super) struct CheckRow<'a> {
     command: &'a str,
     /// Whether the goal still asks for it.
     is_asked: bool,
@@ -77,12 +77,12 @@ pub(super) struct Check<'a> {
 }
 
 /// The goal's commands in their order, then those that it no longer asks for.
-pub(super) fn checks(page: &GoalPage) -> Vec<Check<'_>> {
+pub(super) fn checks(page: &GoalPage) -> Vec<CheckRow<'_>> {
     let runs_of = |command: &str| page.evidence.iter().filter(|run| run.command == command).collect::<Vec<_>>();
-    let mut checks: Vec<Check<'_>> = Vec::new();
+    let mut checks: Vec<CheckRow<'_>> = Vec::new();
     for check in &page.report.checks {
         let runs = runs_of(&check.command);
-        checks.push(Check {
+        checks.push(CheckRow {
             command: &check.command,
             is_asked: true,
             result: check.result.as_ref(),
@@ -93,7 +93,7 @@ pub(super) fn checks(page: &GoalPage) -> Vec<Check<'_>> {
     for run in &page.evidence {
         if checks.iter().all(|check| check.command != run.command) {
             let earlier = runs_of(&run.command);
-            checks.push(Check { command: &run.command, is_asked: false, result: None, tail: None, earlier });
+            checks.push(CheckRow { command: &run.command, is_asked: false, result: None, tail: None, earlier });
         }
     }
     checks
@@ -108,8 +108,8 @@ fn model_bars(models: &[ModelSpend]) -> Option<minijinja::Value> {
         (format!("{}{of}", spent.model), counted, format!("{} tokens{cost}", text::short_number(counted)))
     };
     let bars: Vec<_> = models.iter().map(bar).collect();
-    let rows: Vec<Bar<'_>> =
-        bars.iter().map(|(label, value, words)| Bar { label, value: *value, words: words.clone() }).collect();
+    let rows: Vec<ChartBar<'_>> =
+        bars.iter().map(|(label, value, words)| ChartBar { label, value: *value, words: words.clone() }).collect();
     (rows.len() > 1).then(|| markup(chart::bars("Tokens by model", &rows)))
 }
 

@@ -10,7 +10,7 @@ use steadfast_model::text;
 
 /// The head of a report. `mark` and `word` say the same as the colour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct ReportOutcome {
     pub(super) class: &'static str,
     pub(super) mark: &'static str,
     pub(super) word: String,
@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     pub(super) known: String,
 }
 
-impl Outcome {
+impl ReportOutcome {
     fn new(class: &'static str, mark: &'static str, word: &str, known: impl Into<String>) -> Self {
         Self { class, mark, word: word.to_owned(), known: known.into() }
     }

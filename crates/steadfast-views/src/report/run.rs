@@ -10,7 +10,7 @@ use steadfast_model::text;
 
 use super::ReportError;
 use super::goal::{checks, open as open_of_goal};
-use super::outcome::Outcome;
+use super::outcome::ReportOutcome;
 use super::template::{markup, render, serde};
 use crate::chart::{self, BurnDown};
 
@@ -26,7 +26,7 @@ pub fn run_html(detail: &RunDetail, goal: Option<&GoalPage>, now: Millis) -> Res
         title => format!("Run report: {}", text::headline(&run.name, 80)),
         made_at => now,
         run => serde(detail),
-        outcome => serde(&Outcome::of_run(detail)),
+        outcome => serde(&ReportOutcome::of_run(detail)),
         goal => goal.map(|page| serde(&page.report.goal)),
         checks => goal.map(|page| serde(&checks(page))),
         verdicts => goal.map(|page| serde(&page.report.verdicts)),

@@ -2,9 +2,9 @@
 
 use steadfast_app::overview::now::{Action, NeedKind, Subject};
 
-use super::rows::Row;
+use super::rows::TopRow;
 use super::words;
-use crate::actions::Fields;
+use crate::actions::ActionFields;
 
 /// How much of a title a question shows.
 const TITLE: usize = 40;
@@ -24,7 +24,7 @@ pub(super) enum Start {
 }
 
 /// What pressing a key means for a row; `None` if nothing can be done.
-pub(super) fn action_of(key: char, row: &Row) -> Option<Action> {
+pub(super) fn action_of(key: char, row: &TopRow) -> Option<Action> {
     let first = |wanted: &[Action]| wanted.iter().copied().find(|action| row.actions.contains(action));
     match key {
         'p' => first(&[Action::Pause, Action::Resume, Action::Reconcile]),
@@ -44,7 +44,7 @@ pub(super) fn action_of(key: char, row: &Row) -> Option<Action> {
 pub(super) const KEYS: [char; 7] = ['a', 'r', 'p', 'e', 'v', 's', 'x'];
 
 /// What a key does to a row, in a word.
-pub(super) fn word(key: char, action: Action, row: &Row) -> &'static str {
+pub(super) fn word(key: char, action: Action, row: &TopRow) -> &'static str {
     let is_sign_off = row.need == Some(NeedKind::SignOff);
     match action {
         Action::Resume if key == 'r' || is_sign_off => "send back",
@@ -86,7 +86,7 @@ fn noun(subject: &Subject) -> String {
 }
 
 /// How an action on a row begins.
-pub(super) fn start(action: Action, row: &Row) -> Start {
+pub(super) fn start(action: Action, row: &TopRow) -> Start {
     let title = words::cut(&row.title, TITLE);
     let noun = row.subject.as_ref().map(noun).unwrap_or_default();
     let confirm = |question: String| Start::Confirm { question };
@@ -126,10 +126,10 @@ pub(super) fn start(action: Action, row: &Row) -> Start {
 }
 
 /// Reads amounts to add: `+1M tokens`, `+5 turns`, `2h`, `$5`, or several of them.
-pub(super) fn amounts(typed: &str) -> Result<Fields, String> {
+pub(super) fn amounts(typed: &str) -> Result<ActionFields, String> {
     let spaced = typed.replace([',', '+'], " ");
     let mut words = spaced.split_whitespace().peekable();
-    let mut amounts = Fields::default();
+    let mut amounts = ActionFields::default();
     while let Some(word) = words.next() {
         let number: String = word.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
         let unit: String = word.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect();
@@ -158,11 +158,11 @@ pub(super) fn amounts(typed: &str) -> Result<Fields, String> {
             words.next();
         }
     }
-    if amounts == Fields::default() { Err("type an amount, such as +1M tokens".to_owned()) } else { Ok(amounts) }
+    if amounts == ActionFields::default() { Err("type an amount, such as +1M tokens".to_owned()) } else { Ok(amounts) }
 }
 
 /// What the amounts will do.
-pub(super) fn effect_of(amounts: &Fields) -> String {
+pub(super) fn effect_of(amounts: &ActionFields) -> String {
     let parts = [
         amounts.tokens.as_ref().map(|tokens| format!("{tokens} tokens")),
         amounts.usd.as_ref().map(|usd| format!("${usd}")),

@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 use steadfast_app::overview::find::{Found, FoundKind};
 use steadfast_app::overview::now::fleet::FleetRun;
 use steadfast_app::overview::now::{
-    EndedCard, Ending, GoalCard, LimitBar, Need, NeedKind, Pace, RunCard, StageDot, WaitCard,
+    EndedCard, GoalCard, LimitBar, NeedKind, RecentEnding, RunCard, SpendPace, StageDot, UserNeed, WaitCard,
 };
 use steadfast_model::clock::{self, Millis, SECOND};
 use steadfast_model::host::Host;
@@ -22,14 +22,14 @@ const INDENT: usize = 4;
 
 /// How a row is drawn.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct CardLook {
     pub(super) columns: usize,
     pub(super) at_ms: Millis,
     pub(super) palette: Palette,
     pub(super) is_selected: bool,
 }
 
-impl Look {
+impl CardLook {
     fn first(self, shape: (Tone, &str), word: &str, title: &str, right: &str) -> Line<'static> {
         let (tone, shape) = shape;
         let (marker, weight) = if self.is_selected { ("▸ ", Tone::Accent) } else { ("  ", Tone::Plain) };
@@ -68,7 +68,7 @@ fn need_word(kind: NeedKind) -> &'static str {
     }
 }
 
-pub(super) fn need(need: &Need, look: Look) -> Vec<Line<'static>> {
+pub(super) fn need(need: &UserNeed, look: CardLook) -> Vec<Line<'static>> {
     let right = joined([words::project(need.project.as_deref()), words::span(look.at_ms - need.since_ms)]);
     let mut lines = vec![look.first((Tone::Warn, "!"), need_word(need.kind), &need.title, &right)];
     lines.extend(look.more(&joined([need.why.clone(), need.hint.clone()]), 2));
@@ -115,7 +115,7 @@ fn short_limit(bar: &LimitBar) -> String {
 }
 
 /// `at this pace: 2 h 10 m, $14`
-pub(super) fn pace_words(pace: &Pace) -> String {
+pub(super) fn pace_words(pace: &SpendPace) -> String {
     let left = pace.seconds_left.map(|seconds| words::span(seconds.saturating_mul(SECOND)));
     let then = pace.usd_then.map(words::money);
     match (left, then) {
@@ -139,7 +139,7 @@ fn share(first: &str, second: &str, columns: usize) -> String {
     format!("{first} · {}", words::cut(second, rest))
 }
 
-pub(super) fn goal(card: &GoalCard, look: Look) -> Vec<Line<'static>> {
+pub(super) fn goal(card: &GoalCard, look: CardLook) -> Vec<Line<'static>> {
     let (goal, palette) = (&card.goal, look.palette);
     let host = goal.host.parse::<Host>().unwrap_or_default().capabilities().product;
     let right = joined([host.to_owned(), words::project(goal.project_dir.as_deref())]);
@@ -204,7 +204,7 @@ pub(super) fn stage_dots(stages: &[StageDot], columns: usize, palette: Palette) 
     style::fit(spans.collect(), columns)
 }
 
-pub(super) fn run(card: &RunCard, look: Look) -> Vec<Line<'static>> {
+pub(super) fn run(card: &RunCard, look: CardLook) -> Vec<Line<'static>> {
     let (run, palette) = (&card.run, look.palette);
     let (shape, word) = match () {
         () if run.is_orphaned => ((Tone::Bad, "!"), "engine gone"),
@@ -239,7 +239,7 @@ pub(super) fn run(card: &RunCard, look: Look) -> Vec<Line<'static>> {
 }
 
 /// A run on the fleet.
-pub(super) fn fleet(run: &FleetRun, look: Look) -> Vec<Line<'static>> {
+pub(super) fn fleet(run: &FleetRun, look: CardLook) -> Vec<Line<'static>> {
     let shape = match (run.live, run.status.as_str()) {
         (true, _) => (Tone::Good, "●"),
         (false, "completed") => (Tone::Good, "✓"),
@@ -258,7 +258,7 @@ pub(super) fn fleet(run: &FleetRun, look: Look) -> Vec<Line<'static>> {
     lines
 }
 
-pub(super) fn waiting(card: &WaitCard, look: Look) -> Vec<Line<'static>> {
+pub(super) fn waiting(card: &WaitCard, look: CardLook) -> Vec<Line<'static>> {
     let left = card.until_ms.map_or_else(|| "waits".to_owned(), |until| words::countdown(until, look.at_ms));
     let project = words::project(card.project.as_deref());
     let mut lines = vec![look.first((Tone::Plain, "◷"), &left, &card.title, &project)];
@@ -268,19 +268,19 @@ pub(super) fn waiting(card: &WaitCard, look: Look) -> Vec<Line<'static>> {
     lines
 }
 
-fn ending(ending: Ending) -> (Tone, &'static str, &'static str) {
+fn ending(ending: RecentEnding) -> (Tone, &'static str, &'static str) {
     match ending {
-        Ending::Verified => (Tone::Good, "✓", "verified"),
-        Ending::Completed => (Tone::Good, "✓", "completed"),
-        Ending::Unverified => (Tone::Warn, "~", "unverified"),
-        Ending::Limited => (Tone::Warn, "=", "limited"),
-        Ending::Abandoned => (Tone::Quiet, "–", "abandoned"),
-        Ending::Failed => (Tone::Bad, "✗", "failed"),
-        Ending::Killed => (Tone::Bad, "■", "killed"),
+        RecentEnding::Verified => (Tone::Good, "✓", "verified"),
+        RecentEnding::Completed => (Tone::Good, "✓", "completed"),
+        RecentEnding::Unverified => (Tone::Warn, "~", "unverified"),
+        RecentEnding::Limited => (Tone::Warn, "=", "limited"),
+        RecentEnding::Abandoned => (Tone::Quiet, "–", "abandoned"),
+        RecentEnding::Failed => (Tone::Bad, "✗", "failed"),
+        RecentEnding::Killed => (Tone::Bad, "■", "killed"),
     }
 }
 
-pub(super) fn ended(card: &EndedCard, look: Look) -> Vec<Line<'static>> {
+pub(super) fn ended(card: &EndedCard, look: CardLook) -> Vec<Line<'static>> {
     let (tone, shape, word) = ending(card.ending);
     let right = joined([
         card.cost_usd.map(words::money).unwrap_or_default(),
@@ -299,7 +299,7 @@ pub(super) fn ended_words(card: &EndedCard) -> String {
     joined([word.to_owned(), reason, took, tokens, card.cost_usd.map(words::money).unwrap_or_default()])
 }
 
-pub(super) fn found(found: &Found, look: Look) -> Vec<Line<'static>> {
+pub(super) fn found(found: &Found, look: CardLook) -> Vec<Line<'static>> {
     let word = match found.kind {
         FoundKind::Goal => "goal",
         FoundKind::Run => "run",

@@ -4,23 +4,23 @@ mod goal;
 mod run;
 
 use ratatui::text::Line;
-use steadfast_app::overview::now::{Need, Now};
+use steadfast_app::overview::now::{Now, UserNeed};
 use steadfast_model::clock;
 
 use super::cards;
-use super::rows::{Row, Section};
-use super::state::{Detail, State};
+use super::rows::{RowSection, TopRow};
+use super::state::{Detail, TopState};
 use super::style::{Palette, Tone};
 use super::words::{self, plain};
 
 /// Lines that grow to the width of their place.
-pub(super) struct Page {
+pub(super) struct DetailPage {
     pub(super) columns: usize,
     pub(super) palette: Palette,
     pub(super) lines: Vec<Line<'static>>,
 }
 
-impl Page {
+impl DetailPage {
     fn push(&mut self, tone: Tone, text: &str) {
         self.lines.push(self.palette.line(tone, words::cut(text, self.columns)));
     }
@@ -47,8 +47,8 @@ impl Page {
 }
 
 /// The details of the selected row.
-pub(super) fn lines(state: &State, columns: usize) -> Vec<Line<'static>> {
-    let mut page = Page { columns, palette: state.palette, lines: Vec::new() };
+pub(super) fn lines(state: &TopState, columns: usize) -> Vec<Line<'static>> {
+    let mut page = DetailPage { columns, palette: state.palette, lines: Vec::new() };
     let Some(row) = state.row() else { return page.lines };
     page.wrap(Tone::Strong, "", &full_title(state, row), 60);
     if let Some(now) = state.now() {
@@ -66,7 +66,7 @@ pub(super) fn lines(state: &State, columns: usize) -> Vec<Line<'static>> {
 }
 
 /// A goal's objective in full, also where its row has only its beginning.
-fn full_title(state: &State, row: &Row) -> String {
+fn full_title(state: &TopState, row: &TopRow) -> String {
     match &state.detail {
         Some((subject, Detail::Goal(goal))) if row.subject.as_ref() == Some(subject) => {
             plain(&goal.report.goal.objective)
@@ -76,14 +76,14 @@ fn full_title(state: &State, row: &Row) -> String {
 }
 
 /// What the row says that the page of a goal or run does not.
-fn of_row(page: &mut Page, now: &Now, row: &Row, state: &State) {
+fn of_row(page: &mut DetailPage, now: &Now, row: &TopRow, state: &TopState) {
     match row.section {
-        Section::Needs => {
+        RowSection::Needs => {
             if let Some(need) = now.needs.get(row.index) {
                 of_need(page, need, state);
             }
         }
-        Section::Waiting => {
+        RowSection::Waiting => {
             if let Some(card) = now.waiting.get(row.index) {
                 let left = card
                     .until_ms
@@ -97,25 +97,25 @@ fn of_row(page: &mut Page, now: &Now, row: &Row, state: &State) {
                 page.wrap(Tone::Plain, "waits ", &text, 4);
             }
         }
-        Section::Fleet => {
+        RowSection::Fleet => {
             let text = format!("`steadfast fleet status {}` shows more; also logs, attach, kill", row.title);
             page.wrap(Tone::Plain, "on the fleet ", &text, 4);
         }
-        Section::Ended => {
+        RowSection::Ended => {
             if let Some(card) = now.ended.get(row.index) {
                 page.wrap(Tone::Plain, "", &cards::ended_words(card), 3);
             }
         }
-        Section::Found => {
+        RowSection::Found => {
             if let Some(found) = state.found.get(row.index) {
                 page.wrap(Tone::Quiet, "matched: ", &plain(&found.line), 6);
             }
         }
-        Section::Working | Section::Runs => {}
+        RowSection::Working | RowSection::Runs => {}
     }
 }
 
-fn of_need(page: &mut Page, need: &Need, state: &State) {
+fn of_need(page: &mut DetailPage, need: &UserNeed, state: &TopState) {
     let why = format!("{} ({})", plain(&need.why), words::ago(need.since_ms, state.at_ms));
     page.wrap(Tone::Warn, "! ", &why, 12);
     page.wrap(Tone::Plain, "→ ", &plain(&need.hint), 6);

@@ -11,7 +11,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::detail;
 use super::list;
-use super::state::{Mode, Place, State};
+use super::state::{Mode, TopPlace, TopState};
 use super::style::Tone;
 use super::words;
 
@@ -24,7 +24,7 @@ const BOX: u16 = 64;
 /// The least width of the list beside the details.
 const LIST_LEAST: u16 = 80;
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
+pub(super) fn draw(state: &TopState, frame: &mut Frame<'_>) {
     let area = frame.area();
     let columns = usize::from(area.width);
     frame.render_widget(Paragraph::new(header(state, columns)), Rect { height: 1, ..area }.intersection(area));
@@ -51,7 +51,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
     }
 }
 
-fn draw_body(state: &State, frame: &mut Frame<'_>, area: Rect) {
+fn draw_body(state: &TopState, frame: &mut Frame<'_>, area: Rect) {
     let mut area = area;
     // Trouble has the first lines; what was read before stays below it.
     let trouble = edges::trouble(state, usize::from(area.width));
@@ -60,7 +60,7 @@ fn draw_body(state: &State, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(Paragraph::new(trouble), Rect { height, ..area });
         area = Rect { y: area.y + height, height: area.height - height, ..area };
     }
-    if state.place == Place::Usage {
+    if state.place == TopPlace::Usage {
         return scrolled(frame, usage::lines(state, usize::from(area.width)), state.scroll, area);
     }
     if state.is_open {
@@ -77,7 +77,7 @@ fn draw_body(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// The places of the list and of the details beside it.
-fn panes(state: &State, area: Rect) -> (Rect, Option<Rect>) {
+fn panes(state: &TopState, area: Rect) -> (Rect, Option<Rect>) {
     if !state.has_pane() {
         return (area, None);
     }
@@ -88,7 +88,7 @@ fn panes(state: &State, area: Rect) -> (Rect, Option<Rect>) {
     (left, Some(Rect { x, width: area.width.saturating_sub(x), ..area }))
 }
 
-fn draw_list(state: &State, frame: &mut Frame<'_>, area: Rect) {
+fn draw_list(state: &TopState, frame: &mut Frame<'_>, area: Rect) {
     let list = list::list(state, usize::from(area.width), true);
     let (height, total) = (usize::from(area.height), list.lines.len());
     // The selected row is in the middle, as far as the ends of the list allow. A row that is longer than the screen
@@ -106,10 +106,10 @@ fn scrolled(frame: &mut Frame<'_>, lines: Vec<Line<'static>>, offset: usize, are
 }
 
 /// How far what fills the screen can be scrolled.
-pub(super) fn longest_scroll(state: &State) -> usize {
+pub(super) fn longest_scroll(state: &TopState) -> usize {
     let columns = usize::from(state.columns);
     let lines = match state.place {
-        Place::Usage => usage::lines(state, columns),
+        TopPlace::Usage => usage::lines(state, columns),
         _ => detail::lines(state, columns),
     };
     lines.len().saturating_sub(usize::from(state.lines.saturating_sub(EDGES + 1)))

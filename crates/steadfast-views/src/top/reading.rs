@@ -16,7 +16,7 @@ use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::paths::Paths;
 
 use super::state::Detail;
-use super::update::{Answer, Ask};
+use super::update::{Ask, ReadAnswer};
 use super::words;
 use crate::{facts, log};
 
@@ -26,8 +26,8 @@ const LOG_LINES: usize = 200;
 const USAGE_DAYS: usize = 14;
 
 /// Reads what is asked for until the screen is gone.
-pub(super) fn work(paths: &Paths, asks: &Receiver<Ask>, answers: &Sender<Answer>) {
-    let mut reader = Reader::new(paths);
+pub(super) fn work(paths: &Paths, asks: &Receiver<Ask>, answers: &Sender<ReadAnswer>) {
+    let mut reader = TopReader::new(paths);
     while let Ok(first) = asks.recv() {
         // Of the same question twice, one answer is enough; of several details, the last.
         let mut waiting = vec![first];
@@ -48,7 +48,7 @@ pub(super) fn work(paths: &Paths, asks: &Receiver<Ask>, answers: &Sender<Answer>
 }
 
 /// Holds the store open from one look to the next.
-pub(super) struct Reader<'a> {
+pub(super) struct TopReader<'a> {
     paths: &'a Paths,
     /// The store, and the file that it was.
     open: Option<(Store, u64)>,
@@ -58,25 +58,25 @@ fn inode(path: &Path) -> u64 {
     fs_err::metadata(path).map_or(0, |found| found.ino())
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TopReader<'a> {
     pub(super) fn new(paths: &'a Paths) -> Self {
         Self { paths, open: None }
     }
 
     /// What the store says, or what is wrong with it.
-    pub(super) fn answer(&mut self, ask: &Ask) -> Answer {
+    pub(super) fn answer(&mut self, ask: &Ask) -> ReadAnswer {
         match self.read(ask) {
             Ok(Some(answer)) => answer,
-            Ok(None) => Answer::Missing,
+            Ok(None) => ReadAnswer::Missing,
             Err(error) => {
                 // The next look opens it anew.
                 self.open = None;
-                Answer::Trouble { message: error.to_string(), hint: error.hint().to_owned() }
+                ReadAnswer::Trouble { message: error.to_string(), hint: error.hint().to_owned() }
             }
         }
     }
 
-    fn read(&mut self, ask: &Ask) -> Result<Option<Answer>, StoreError> {
+    fn read(&mut self, ask: &Ask) -> Result<Option<ReadAnswer>, StoreError> {
         let paths = self.paths;
         // Recovery and restoring put another file in its place.
         let file = inode(&paths.store);
@@ -89,10 +89,10 @@ impl<'a> Reader<'a> {
         let Some((store, _)) = &self.open else { return Ok(None) };
         let (db, now) = (store.read(), clock::now());
         Ok(Some(match ask {
-            Ask::Now => Answer::Now(Box::new(facts::now(db, paths, now)?)),
-            Ask::Detail(subject) => Answer::Detail(subject.clone(), Box::new(detail(db, paths, subject, now)?)),
+            Ask::Now => ReadAnswer::Now(Box::new(facts::now(db, paths, now)?)),
+            Ask::Detail(subject) => ReadAnswer::Detail(subject.clone(), Box::new(detail(db, paths, subject, now)?)),
             Ask::Usage => usage(paths),
-            Ask::Find(words) => Answer::Found(words.clone(), find::find(db, words, FOUND_MOST)?),
+            Ask::Find(words) => ReadAnswer::Found(words.clone(), find::find(db, words, FOUND_MOST)?),
         }))
     }
 }
@@ -129,9 +129,9 @@ fn log_of(paths: &Paths, row: &RunRow) -> Vec<String> {
 }
 
 /// What all sessions on this machine used in the last days.
-pub(super) fn usage(paths: &Paths) -> Answer {
+pub(super) fn usage(paths: &Paths) -> ReadAnswer {
     let summaries = machine::summaries(Host::ALL, &paths.home, Table::shipped(), &mut |_, _| {});
     // Transcripts are stamped by the wall clock.
     let charts = summaries.map(|all| charts::charts(&all, USAGE_DAYS, &TimeZone::system(), clock::wall()));
-    Answer::Usage(charts.map(Box::new).map_err(|error| format!("{error}; {}", error.hint())))
+    ReadAnswer::Usage(charts.map(Box::new).map_err(|error| format!("{error}; {}", error.hint())))
 }

@@ -7,7 +7,7 @@ use super::words;
 
 /// Where a row is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum RowSection {
     Needs,
     Working,
     Runs,
@@ -20,8 +20,8 @@ pub(super) enum Section {
 
 /// One goal, run or result of a search. `index` is its place in the list of its section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) section: Section,
+pub(super) struct TopRow {
+    pub(super) section: RowSection,
     pub(super) index: usize,
     pub(super) subject: Option<Subject>,
     pub(super) title: String,
@@ -33,8 +33,8 @@ pub(super) struct Row {
     words: String,
 }
 
-impl Row {
-    fn new(section: Section, index: usize, subject: Option<Subject>, title: &str, actions: &[Action]) -> Self {
+impl TopRow {
+    fn new(section: RowSection, index: usize, subject: Option<Subject>, title: &str, actions: &[Action]) -> Self {
         let title = words::plain(title);
         let words = title.to_lowercase();
         Self { section, index, subject, title, actions: actions.to_vec(), stage: None, need: None, words }
@@ -76,32 +76,32 @@ pub(super) fn of_run(card: &RunCard) -> Subject {
 }
 
 /// All rows about a machine, as far as they match a search.
-pub(super) fn of_now(now: &Now, search: &str) -> Vec<Row> {
+pub(super) fn of_now(now: &Now, search: &str) -> Vec<TopRow> {
     let mut rows = Vec::new();
     for (index, need) in now.needs.iter().enumerate() {
-        let mut row = Row::new(Section::Needs, index, Some(need.subject.clone()), &need.title, &need.actions);
+        let mut row = TopRow::new(RowSection::Needs, index, Some(need.subject.clone()), &need.title, &need.actions);
         row.stage = need.stage;
         row.need = Some(need.kind);
         rows.push(row.found_by(&[need.kind.into(), need.project.as_deref().unwrap_or_default(), &need.why]));
     }
     for (index, card) in now.working.iter().enumerate() {
-        let row = Row::new(Section::Working, index, Some(of_goal(card)), &card.goal.objective, &card.actions);
+        let row = TopRow::new(RowSection::Working, index, Some(of_goal(card)), &card.goal.objective, &card.actions);
         rows.push(row.found_by(&[card.goal.host, card.goal.project_dir.as_deref().unwrap_or_default()]));
     }
     for (index, card) in now.runs.iter().enumerate() {
-        let row = Row::new(Section::Runs, index, Some(of_run(card)), &card.run.name, &card.actions);
+        let row = TopRow::new(RowSection::Runs, index, Some(of_run(card)), &card.run.name, &card.actions);
         rows.push(row.found_by(&[&card.run.title, &card.run.project]));
     }
     for (index, run) in now.fleet.iter().flat_map(|fleet| &fleet.runs).enumerate() {
-        let row = Row::new(Section::Fleet, index, None, &run.name, &[]);
+        let row = TopRow::new(RowSection::Fleet, index, None, &run.name, &[]);
         rows.push(row.found_by(&["fleet", &run.title, &run.project]));
     }
     for (index, card) in now.waiting.iter().enumerate() {
-        let row = Row::new(Section::Waiting, index, Some(card.subject.clone()), &card.title, &card.actions);
+        let row = TopRow::new(RowSection::Waiting, index, Some(card.subject.clone()), &card.title, &card.actions);
         rows.push(row.found_by(&[&card.what, card.project.as_deref().unwrap_or_default()]));
     }
     for (index, card) in now.ended.iter().enumerate() {
-        let row = Row::new(Section::Ended, index, Some(card.subject.clone()), &card.title, &[]);
+        let row = TopRow::new(RowSection::Ended, index, Some(card.subject.clone()), &card.title, &[]);
         rows.push(row.found_by(&[card.ending.into(), card.project.as_deref().unwrap_or_default()]));
     }
     rows.retain(|row| row.matches(search));
@@ -109,9 +109,9 @@ pub(super) fn of_now(now: &Now, search: &str) -> Vec<Row> {
 }
 
 /// The rows of a search, with what can be done to those that are live.
-pub(super) fn of_found(found: &[Found], live: &[Row]) -> Vec<Row> {
+pub(super) fn of_found(found: &[Found], live: &[TopRow]) -> Vec<TopRow> {
     let row = |(index, found): (usize, &Found)| {
-        let mut row = Row::new(Section::Found, index, found.subject.clone(), &found.title, &[]);
+        let mut row = TopRow::new(RowSection::Found, index, found.subject.clone(), &found.title, &[]);
         if let Some(same) = live.iter().find(|same| same.is_about(&row)) {
             (row.actions, row.stage, row.need) = (same.actions.clone(), same.stage, same.need);
         }

@@ -12,20 +12,20 @@ use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, d
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::draw::draw;
-use super::state::State;
+use super::state::TopState;
 
 /// An open screen; dropping it gives the terminal back.
-pub(super) struct Screen {
+pub(super) struct TopScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
-impl Screen {
+impl TopScreen {
     pub(super) fn open() -> io::Result<Self> {
         enter()?;
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(io::stdout()))? })
     }
 
-    pub(super) fn draw(&mut self, state: &State) -> io::Result<()> {
+    pub(super) fn draw(&mut self, state: &TopState) -> io::Result<()> {
         self.terminal.draw(|frame| draw(state, frame)).map(drop)
     }
 
@@ -39,7 +39,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TopScreen {
     fn drop(&mut self) {
         leave();
     }

@@ -7,7 +7,7 @@ use steadfast_app::overview::runs::RunDetail;
 use steadfast_app::usage::charts::UsageCharts;
 use steadfast_model::clock::Millis;
 
-use super::rows::{self, Row};
+use super::rows::{self, TopRow};
 use super::style::Palette;
 
 /// From this width on, the details of the selected row are beside the list.
@@ -15,7 +15,7 @@ pub(super) const PANE_FROM: u16 = 140;
 
 /// What fills the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TopPlace {
     #[default]
     Now,
     /// Only runs.
@@ -35,14 +35,14 @@ pub(super) enum Mode {
     Help,
     Search,
     /// Words for an action.
-    Prompt(Box<Prompt>),
+    Prompt(Box<TextPrompt>),
     /// Yes or no to an action.
-    Confirm(Box<Asked>),
+    Confirm(Box<OpenQuestion>),
 }
 
 /// An action that is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct OpenQuestion {
     pub(super) action: Action,
     pub(super) subject: Subject,
     pub(super) stage: Option<String>,
@@ -50,7 +50,7 @@ pub(super) struct Asked {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Prompt {
+pub(super) struct TextPrompt {
     pub(super) action: Action,
     pub(super) subject: Subject,
     pub(super) stage: Option<String>,
@@ -61,7 +61,7 @@ pub(super) struct Prompt {
 
 /// What is known about the store.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Seen {
+pub(super) enum SeenView {
     /// The first look is under way.
     #[default]
     Nothing,
@@ -72,7 +72,7 @@ pub(super) enum Seen {
 
 /// Why the store cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct ReadTrouble {
     pub(super) message: String,
     pub(super) hint: String,
     pub(super) since_ms: Millis,
@@ -91,7 +91,7 @@ pub(super) enum Detail {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Status {
+pub(super) struct TopStatus {
     pub(super) text: String,
     pub(super) kind: StatusKind,
 }
@@ -114,19 +114,19 @@ pub(super) enum Usage {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct State {
+pub(super) struct TopState {
     pub(super) palette: Palette,
     pub(super) columns: u16,
     pub(super) lines: u16,
     /// The time of the last tick.
     pub(super) at_ms: Millis,
-    pub(super) seen: Seen,
-    pub(super) trouble: Option<Trouble>,
-    pub(super) place: Place,
+    pub(super) seen: SeenView,
+    pub(super) trouble: Option<ReadTrouble>,
+    pub(super) place: TopPlace,
     pub(super) mode: Mode,
     pub(super) search: String,
     pub(super) found: Vec<Found>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<TopRow>,
     pub(super) selected: usize,
     /// The details fill the screen.
     pub(super) is_open: bool,
@@ -134,20 +134,20 @@ pub(super) struct State {
     /// The details that were asked for.
     pub(super) asked: Option<Subject>,
     pub(super) scroll: usize,
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<TopStatus>,
     pub(super) usage: Usage,
 }
 
-impl State {
+impl TopState {
     pub(super) fn new(columns: u16, lines: u16, palette: Palette) -> Self {
         Self {
             palette,
             columns,
             lines,
             at_ms: 0,
-            seen: Seen::Nothing,
+            seen: SeenView::Nothing,
             trouble: None,
-            place: Place::Now,
+            place: TopPlace::Now,
             mode: Mode::Normal,
             search: String::new(),
             found: Vec::new(),
@@ -164,17 +164,17 @@ impl State {
 
     pub(super) fn now(&self) -> Option<&Now> {
         match &self.seen {
-            Seen::Now(now) => Some(now),
-            Seen::Nothing | Seen::Missing => None,
+            SeenView::Now(now) => Some(now),
+            SeenView::Nothing | SeenView::Missing => None,
         }
     }
 
-    pub(super) fn row(&self) -> Option<&Row> {
+    pub(super) fn row(&self) -> Option<&TopRow> {
         self.rows.get(self.selected)
     }
 
     pub(super) fn has_pane(&self) -> bool {
-        self.columns >= PANE_FROM && !self.is_open && self.place != Place::Usage
+        self.columns >= PANE_FROM && !self.is_open && self.place != TopPlace::Usage
     }
 
     /// The goal or run whose details are on the screen.
@@ -187,16 +187,18 @@ impl State {
         let before = self.row().cloned();
         let live = self.now().map(|now| rows::of_now(now, "")).unwrap_or_default();
         self.rows = match self.place {
-            Place::Found => rows::of_found(&self.found, &live),
-            Place::Now | Place::Usage => self.now().map(|now| rows::of_now(now, &self.search)).unwrap_or_default(),
-            Place::Runs => {
+            TopPlace::Found => rows::of_found(&self.found, &live),
+            TopPlace::Now | TopPlace::Usage => {
+                self.now().map(|now| rows::of_now(now, &self.search)).unwrap_or_default()
+            }
+            TopPlace::Runs => {
                 let rows = self.now().map(|now| rows::of_now(now, &self.search)).unwrap_or_default();
-                rows.into_iter().filter(Row::is_run).collect()
+                rows.into_iter().filter(TopRow::is_run).collect()
             }
         };
         let had_row = before.is_some();
         let same = before.and_then(|before| {
-            let at = |is_same: &dyn Fn(&Row) -> bool| self.rows.iter().position(is_same);
+            let at = |is_same: &dyn Fn(&TopRow) -> bool| self.rows.iter().position(is_same);
             at(&|row| row.section == before.section && row.is_about(&before))
                 .or_else(|| at(&|row| row.is_about(&before)))
         });

@@ -14,20 +14,22 @@ use steadfast_model::text;
 use self::fixtures::{AT, empty, hostile, large, state, subject, typical};
 use super::asking::Start;
 use super::draw::draw;
-use super::state::{Asked, Detail, Mode, Place, Prompt, Seen, State, Status, StatusKind, Trouble, Usage};
+use super::state::{
+    Detail, Mode, OpenQuestion, ReadTrouble, SeenView, StatusKind, TextPrompt, TopPlace, TopState, TopStatus, Usage,
+};
 use super::style::Palette;
 use super::{asking, list};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (140, 40), (200, 50)];
 
-fn buffer(state: &State) -> Buffer {
+fn buffer(state: &TopState) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(state.columns, state.lines)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     terminal.backend().buffer().clone()
 }
 
 /// The lines of the screen. A wide character is followed by an empty cell, which is left out.
-fn screen(state: &State) -> Vec<String> {
+fn screen(state: &TopState) -> Vec<String> {
     let buffer = buffer(state);
     let area = buffer.area;
     let line = |y| {
@@ -43,7 +45,7 @@ fn screen(state: &State) -> Vec<String> {
     (0..area.height).map(line).collect()
 }
 
-fn shows(state: &State, text: &str) -> bool {
+fn shows(state: &TopState, text: &str) -> bool {
     screen(state).join("\n").contains(text)
 }
 
@@ -129,7 +131,7 @@ fn a_page_with_a_thousand_goals_says_how_many_it_leaves_out() {
 
 #[test]
 fn an_empty_page_teaches_the_first_steps() {
-    let missing = State { seen: Seen::Missing, ..State::new(80, 24, Palette { has_colour: true }) };
+    let missing = TopState { seen: SeenView::Missing, ..TopState::new(80, 24, Palette { has_colour: true }) };
     assert!(shows(&missing, "/goal-start OBJECTIVE") && shows(&missing, "steadfast demo"));
     let empty = state(empty(), 80, 24);
     assert!(shows(&empty, "Nothing needs you.") && shows(&empty, "steadfast run \"All tests pass\""));
@@ -137,7 +139,7 @@ fn an_empty_page_teaches_the_first_steps() {
     searched.search = "nowhere to be found".into();
     searched.list_rows();
     assert!(shows(&searched, "enter searches everything"));
-    searched.place = Place::Found;
+    searched.place = TopPlace::Found;
     searched.list_rows();
     assert!(shows(&searched, "Nothing found"));
 }
@@ -146,13 +148,13 @@ fn an_empty_page_teaches_the_first_steps() {
 fn trouble_with_the_store_is_shown_over_what_was_read_before() {
     let mut state = state(typical(), 80, 24);
     let (message, hint) = ("the store is damaged: /home/ann/goals.db".to_owned(), "steadfast db recover".to_owned());
-    state.trouble = Some(Trouble { message, hint, since_ms: AT });
+    state.trouble = Some(ReadTrouble { message, hint, since_ms: AT });
     let lines = screen(&state);
     assert!(lines[0].contains("not read since"), "{}", lines[0]);
     assert_eq!(lines[1], "error: the store is damaged: /home/ann/goals.db");
     assert_eq!(lines[2], "hint:  steadfast db recover");
     assert!(lines.join("\n").contains("Fix the login"));
-    state.seen = Seen::Nothing;
+    state.seen = SeenView::Nothing;
     state.list_rows();
     assert!(shows(&state, "the store is damaged"));
 }
@@ -176,7 +178,7 @@ fn wide_terminals_have_the_details_beside_the_list() {
 fn without_colour_no_cell_has_one() {
     for now in [typical(), hostile()] {
         let mut state = state(now, 200, 50);
-        let coloured = |state: &State| buffer(state).content.iter().filter(|cell| cell.fg != Color::Reset).count();
+        let coloured = |state: &TopState| buffer(state).content.iter().filter(|cell| cell.fg != Color::Reset).count();
         assert!(coloured(&state) > 0);
         state.palette = Palette { has_colour: false };
         assert_eq!(coloured(&state), 0);
@@ -193,14 +195,14 @@ fn only_the_terminals_own_colours_are_used() {
 #[test]
 fn questions_and_prompts_say_what_will_happen() {
     let mut state = state(typical(), 80, 24);
-    state.selected = state.rows.iter().position(|row| row.section == super::rows::Section::Runs).unwrap();
+    state.selected = state.rows.iter().position(|row| row.section == super::rows::RowSection::Runs).unwrap();
     let row = state.row().cloned().unwrap();
     let Start::Confirm { question } = asking::start(Action::Kill, &row) else { panic!("kill does not ask") };
     let subject = row.subject.clone().unwrap();
-    state.mode = Mode::Confirm(Box::new(Asked { action: Action::Kill, subject, stage: None, question }));
+    state.mode = Mode::Confirm(Box::new(OpenQuestion { action: Action::Kill, subject, stage: None, question }));
     assert!(shows(&state, "Kill pipeline ship? Its agents stop now"), "{:#?}", screen(&state));
     assert!(shows(&state, "y yes") && shows(&state, "any other key no"));
-    let mut prompt = Prompt {
+    let mut prompt = TextPrompt {
         action: Action::Extend,
         subject: fixtures::subject("tests"),
         stage: None,
@@ -232,7 +234,7 @@ fn a_long_answer_is_shown_in_full() {
     let mut state = state(typical(), 80, 24);
     let text = "the goal cannot be resumed because its money budget of $5.00 is spent; \
                 extend it first (steadfast goal extend --add-usd 5)";
-    state.status = Some(Status { text: text.into(), kind: StatusKind::Failed });
+    state.status = Some(TopStatus { text: text.into(), kind: StatusKind::Failed });
     let lines = screen(&state);
     assert_eq!(lines[21], "✗ the goal cannot be resumed because its money budget of $5.00 is spent; extend");
     assert_eq!(lines[22], "it first (steadfast goal extend --add-usd 5)");
@@ -250,7 +252,7 @@ fn results_of_a_search_show_the_line_that_matched() {
         project: None,
         at_ms: AT,
     }];
-    state.place = Place::Found;
+    state.place = TopPlace::Found;
     state.list_rows();
     let lines = screen(&state);
     assert_eq!(lines[1], "FOUND 1");
@@ -261,7 +263,7 @@ fn results_of_a_search_show_the_line_that_matched() {
 #[test]
 fn usage_is_a_bar_for_each_day() {
     let mut state = state(typical(), 80, 24);
-    state.place = Place::Usage;
+    state.place = TopPlace::Usage;
     assert!(shows(&state, "reading transcripts"));
     let day = |date: &str, tokens| UsageDayView {
         date: date.into(),
@@ -284,7 +286,7 @@ fn tiny_terminals_do_not_end_the_program() {
     for (columns, lines) in [(1, 1), (5, 2), (20, 3), (30, 5)] {
         for mode in [Mode::Normal, Mode::Help, Mode::Search] {
             for is_open in [false, true] {
-                buffer(&State { mode: mode.clone(), is_open, ..state(hostile(), columns, lines) });
+                buffer(&TopState { mode: mode.clone(), is_open, ..state(hostile(), columns, lines) });
             }
         }
     }

@@ -10,12 +10,14 @@ use steadfast_app::usage::charts::UsageCharts;
 use steadfast_model::clock::Millis;
 
 use super::asking::{self, Start};
-use super::state::{Asked, Detail, Mode, Place, Prompt, Seen, State, Status, StatusKind, Trouble, Usage};
+use super::state::{
+    Detail, Mode, OpenQuestion, ReadTrouble, SeenView, StatusKind, TextPrompt, TopPlace, TopState, TopStatus, Usage,
+};
 use super::words;
-use crate::actions::{self, Fields};
+use crate::actions::{self, ActionFields};
 
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum TopEvent {
     Key(KeyEvent),
     /// Text that was pasted; it is never taken as keys.
     Paste(String),
@@ -24,13 +26,13 @@ pub(super) enum Event {
     Tick(Millis),
     /// The store changed, or it is time for another look.
     Stale,
-    Answer(Answer),
-    Acted(actions::Answer),
+    Answer(ReadAnswer),
+    Acted(actions::CommandAnswer),
 }
 
 /// What a look into the store returned.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum ReadAnswer {
     Now(Box<Now>),
     Missing,
     Trouble { message: String, hint: String },
@@ -49,9 +51,9 @@ pub(super) enum Ask {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum TopEffect {
     Read(Ask),
-    Act { action: Action, subject: Subject, fields: Box<Fields> },
+    Act { action: Action, subject: Subject, fields: Box<ActionFields> },
     Suspend,
     Quit,
 }
@@ -59,85 +61,86 @@ pub(super) enum Effect {
 /// How far a page goes, of the lines on the screen.
 const AROUND: u16 = 4;
 
-pub(super) fn update(mut state: State, event: Event) -> (State, Vec<Effect>) {
+pub(super) fn update(mut state: TopState, event: TopEvent) -> (TopState, Vec<TopEffect>) {
     let mut effects = Vec::new();
     match event {
-        Event::Key(key) => on_key(&mut state, key, &mut effects),
-        Event::Paste(text) => typing::paste(&mut state, &text),
-        Event::Resize(columns, lines) => (state.columns, state.lines) = (columns, lines),
-        Event::Tick(at) => {
+        TopEvent::Key(key) => on_key(&mut state, key, &mut effects),
+        TopEvent::Paste(text) => typing::paste(&mut state, &text),
+        TopEvent::Resize(columns, lines) => (state.columns, state.lines) = (columns, lines),
+        TopEvent::Tick(at) => {
             state.at_ms = at;
             // The log of a live run grows without a change of the store.
             let is_live = matches!(&state.detail, Some((_, Detail::Run { run, .. })) if run.run.is_live);
-            effects.extend(state.shown().filter(|_| is_live).cloned().map(|shown| Effect::Read(Ask::Detail(shown))));
+            effects.extend(state.shown().filter(|_| is_live).cloned().map(|shown| TopEffect::Read(Ask::Detail(shown))));
         }
-        Event::Stale => {
-            effects.push(Effect::Read(Ask::Now));
-            effects.extend(state.shown().cloned().map(|shown| Effect::Read(Ask::Detail(shown))));
+        TopEvent::Stale => {
+            effects.push(TopEffect::Read(Ask::Now));
+            effects.extend(state.shown().cloned().map(|shown| TopEffect::Read(Ask::Detail(shown))));
         }
-        Event::Answer(answer) => on_answer(&mut state, answer),
-        Event::Acted(answer) => {
+        TopEvent::Answer(answer) => on_answer(&mut state, answer),
+        TopEvent::Acted(answer) => {
             let hint = words::plain(&answer.hint);
             let hint = if hint.is_empty() { hint } else { format!(" ({hint})") };
             let kind = if answer.is_ok { StatusKind::Done } else { StatusKind::Failed };
-            state.status = Some(Status { text: format!("{}{hint}", words::plain(&answer.message)), kind });
-            effects.push(Effect::Read(Ask::Now));
-            effects.extend(state.shown().cloned().map(|shown| Effect::Read(Ask::Detail(shown))));
+            state.status = Some(TopStatus { text: format!("{}{hint}", words::plain(&answer.message)), kind });
+            effects.push(TopEffect::Read(Ask::Now));
+            effects.extend(state.shown().cloned().map(|shown| TopEffect::Read(Ask::Detail(shown))));
         }
     }
     // Details of another row than before.
     let shown = state.shown().cloned();
     if shown != state.asked {
         state.scroll = 0;
-        if let Some(shown) = shown.clone().filter(|shown| !effects.contains(&Effect::Read(Ask::Detail(shown.clone()))))
+        if let Some(shown) =
+            shown.clone().filter(|shown| !effects.contains(&TopEffect::Read(Ask::Detail(shown.clone()))))
         {
-            effects.push(Effect::Read(Ask::Detail(shown)));
+            effects.push(TopEffect::Read(Ask::Detail(shown)));
         }
         state.asked = shown;
     }
     (state, effects)
 }
 
-fn on_answer(state: &mut State, answer: Answer) {
+fn on_answer(state: &mut TopState, answer: ReadAnswer) {
     match answer {
-        Answer::Now(now) => {
+        ReadAnswer::Now(now) => {
             state.at_ms = state.at_ms.max(now.at_ms);
-            (state.seen, state.trouble) = (Seen::Now(now), None);
+            (state.seen, state.trouble) = (SeenView::Now(now), None);
             state.list_rows();
         }
-        Answer::Missing => {
-            (state.seen, state.trouble) = (Seen::Missing, None);
+        ReadAnswer::Missing => {
+            (state.seen, state.trouble) = (SeenView::Missing, None);
             state.list_rows();
         }
-        Answer::Trouble { message, hint } => {
+        ReadAnswer::Trouble { message, hint } => {
             let since_ms = state.trouble.as_ref().map_or(state.at_ms, |trouble| trouble.since_ms);
-            state.trouble = Some(Trouble { message, hint, since_ms });
+            state.trouble = Some(ReadTrouble { message, hint, since_ms });
         }
-        Answer::Detail(subject, detail) => {
+        ReadAnswer::Detail(subject, detail) => {
             if state.asked.as_ref() == Some(&subject) {
                 state.detail = Some((subject, *detail));
             }
         }
-        Answer::Found(words, found) => {
-            if state.place == Place::Found && state.search == words {
+        ReadAnswer::Found(words, found) => {
+            if state.place == TopPlace::Found && state.search == words {
                 let count = i64::try_from(found.len()).unwrap_or(i64::MAX);
                 let text = format!("{} for “{}”", steadfast_model::text::count(count, "result"), words::plain(&words));
-                state.status = Some(Status { text, kind: StatusKind::Done });
+                state.status = Some(TopStatus { text, kind: StatusKind::Done });
                 state.found = found;
                 state.selected = 0;
                 state.list_rows();
             }
         }
-        Answer::Usage(Ok(charts)) => state.usage = Usage::Read(charts),
-        Answer::Usage(Err(message)) => state.usage = Usage::Failed(message),
+        ReadAnswer::Usage(Ok(charts)) => state.usage = Usage::Read(charts),
+        ReadAnswer::Usage(Err(message)) => state.usage = Usage::Failed(message),
     }
 }
 
-fn on_key(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
+fn on_key(state: &mut TopState, key: KeyEvent, effects: &mut Vec<TopEffect>) {
     let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
-        KeyCode::Char('c') if with_control => return effects.push(Effect::Quit),
-        KeyCode::Char('z') if with_control => return effects.push(Effect::Suspend),
+        KeyCode::Char('c') if with_control => return effects.push(TopEffect::Quit),
+        KeyCode::Char('z') if with_control => return effects.push(TopEffect::Suspend),
         _ => {}
     }
     match std::mem::take(&mut state.mode) {
@@ -150,17 +153,17 @@ fn on_key(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
         Mode::Confirm(asked) => {
             let is_yes = matches!(key.code, KeyCode::Char('y' | 'Y'));
             if is_yes {
-                let fields = Fields { stage: asked.stage, ..Fields::default() };
+                let fields = ActionFields { stage: asked.stage, ..ActionFields::default() };
                 busy(state, format!("{} …", asked.question.trim_end_matches('?')));
-                effects.push(Effect::Act { action: asked.action, subject: asked.subject, fields: Box::new(fields) });
+                effects.push(TopEffect::Act { action: asked.action, subject: asked.subject, fields: Box::new(fields) });
             } else {
-                state.status = Some(Status { text: "nothing was done".to_owned(), kind: StatusKind::Done });
+                state.status = Some(TopStatus { text: "nothing was done".to_owned(), kind: StatusKind::Done });
             }
         }
     }
 }
 
-fn normal(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
+fn normal(state: &mut TopState, key: KeyEvent, effects: &mut Vec<TopEffect>) {
     let page = usize::from(state.lines.saturating_sub(AROUND)).max(1);
     // In a list, a page has fewer rows than lines.
     let page = if state.is_open { page } else { (page / 3).max(1) };
@@ -168,13 +171,13 @@ fn normal(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
     match key.code {
         KeyCode::Char('d') if half => down(state, page / 2),
         KeyCode::Char('u') if half => up(state, page / 2),
-        KeyCode::Char('l') if half => effects.push(Effect::Read(Ask::Now)),
-        KeyCode::Char('q') => effects.push(Effect::Quit),
+        KeyCode::Char('l') if half => effects.push(TopEffect::Read(Ask::Now)),
+        KeyCode::Char('q') => effects.push(TopEffect::Quit),
         KeyCode::Char('?') => state.mode = Mode::Help,
         KeyCode::Char('g') => state.mode = Mode::Go,
         KeyCode::Char('/') => {
-            if state.place == Place::Found || state.place == Place::Usage {
-                state.place = Place::Now;
+            if state.place == TopPlace::Found || state.place == TopPlace::Usage {
+                state.place = TopPlace::Now;
             }
             state.is_open = false;
             state.search.clear();
@@ -187,7 +190,7 @@ fn normal(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
         KeyCode::PageUp => up(state, page),
         KeyCode::Home => up(state, usize::MAX),
         KeyCode::End | KeyCode::Char('G') => down(state, usize::MAX),
-        KeyCode::Enter | KeyCode::Char('l') | KeyCode::Right if state.place != Place::Usage => {
+        KeyCode::Enter | KeyCode::Char('l') | KeyCode::Right if state.place != TopPlace::Usage => {
             let has_subject = state.row().is_some_and(|row| row.subject.is_some());
             if has_subject {
                 state.is_open = true;
@@ -196,28 +199,28 @@ fn normal(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
             }
         }
         KeyCode::Esc | KeyCode::Char('h') | KeyCode::Left | KeyCode::Backspace => back(state),
-        KeyCode::Char(key) if asking::KEYS.contains(&key) && state.place != Place::Usage => act(state, key, effects),
+        KeyCode::Char(key) if asking::KEYS.contains(&key) && state.place != TopPlace::Usage => act(state, key, effects),
         _ => {}
     }
 }
 
 /// One step back: from the details, from a search, from another place, and at last from a message.
-fn back(state: &mut State) {
+fn back(state: &mut TopState) {
     if state.is_open {
         state.is_open = false;
-    } else if state.place != Place::Now || !state.search.is_empty() {
-        state.place = Place::Now;
+    } else if state.place != TopPlace::Now || !state.search.is_empty() {
+        state.place = TopPlace::Now;
         state.search.clear();
         state.list_rows();
     }
     state.status = None;
 }
 
-fn go(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
+fn go(state: &mut TopState, key: KeyEvent, effects: &mut Vec<TopEffect>) {
     let place = match key.code {
-        KeyCode::Char('n') => Place::Now,
-        KeyCode::Char('r') => Place::Runs,
-        KeyCode::Char('u') => Place::Usage,
+        KeyCode::Char('n') => TopPlace::Now,
+        KeyCode::Char('r') => TopPlace::Runs,
+        KeyCode::Char('u') => TopPlace::Usage,
         KeyCode::Char('g') => return up(state, usize::MAX),
         _ => return,
     };
@@ -227,16 +230,16 @@ fn go(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
     state.search.clear();
     state.scroll = 0;
     state.list_rows();
-    if place == Place::Usage && !matches!(state.usage, Usage::Reading) {
+    if place == TopPlace::Usage && !matches!(state.usage, Usage::Reading) {
         if !matches!(state.usage, Usage::Read(_)) {
             state.usage = Usage::Reading;
         }
-        effects.push(Effect::Read(Ask::Usage));
+        effects.push(TopEffect::Read(Ask::Usage));
     }
 }
 
-fn down(state: &mut State, by: usize) {
-    if state.is_open || state.place == Place::Usage {
+fn down(state: &mut TopState, by: usize) {
+    if state.is_open || state.place == TopPlace::Usage {
         // Drawing knows the length, and stops at the end.
         state.scroll = state.scroll.saturating_add(by).min(super::draw::longest_scroll(state));
     } else {
@@ -244,15 +247,15 @@ fn down(state: &mut State, by: usize) {
     }
 }
 
-fn up(state: &mut State, by: usize) {
-    if state.is_open || state.place == Place::Usage {
+fn up(state: &mut TopState, by: usize) {
+    if state.is_open || state.place == TopPlace::Usage {
         state.scroll = state.scroll.saturating_sub(by);
     } else {
         state.selected = state.selected.saturating_sub(by);
     }
 }
 
-fn act(state: &mut State, key: char, effects: &mut Vec<Effect>) {
+fn act(state: &mut TopState, key: char, effects: &mut Vec<TopEffect>) {
     let Some(row) = state.row().cloned() else { return };
     let (Some(action), Some(subject)) = (asking::action_of(key, &row), row.subject.clone()) else {
         return fail(state, format!("{} {}", words::cut(&row.title, 40), asking::refused(key)));
@@ -261,25 +264,25 @@ fn act(state: &mut State, key: char, effects: &mut Vec<Effect>) {
     match asking::start(action, &row) {
         Start::AtOnce { says } => {
             busy(state, says);
-            let fields = Box::new(Fields { stage: asking_stage, ..Fields::default() });
-            effects.push(Effect::Act { action, subject, fields });
+            let fields = Box::new(ActionFields { stage: asking_stage, ..ActionFields::default() });
+            effects.push(TopEffect::Act { action, subject, fields });
         }
         Start::Confirm { question } => {
-            state.mode = Mode::Confirm(Box::new(Asked { action, subject, stage: asking_stage, question }));
+            state.mode = Mode::Confirm(Box::new(OpenQuestion { action, subject, stage: asking_stage, question }));
         }
         Start::Prompt { label, help } => {
-            let prompt = Prompt { action, subject, stage: asking_stage, label, help, typed: String::new() };
+            let prompt = TextPrompt { action, subject, stage: asking_stage, label, help, typed: String::new() };
             state.mode = Mode::Prompt(Box::new(prompt));
         }
     }
 }
 
-fn busy(state: &mut State, text: String) {
-    state.status = Some(Status { text, kind: StatusKind::Busy });
+fn busy(state: &mut TopState, text: String) {
+    state.status = Some(TopStatus { text, kind: StatusKind::Busy });
 }
 
-fn fail(state: &mut State, text: String) {
-    state.status = Some(Status { text, kind: StatusKind::Failed });
+fn fail(state: &mut TopState, text: String) {
+    state.status = Some(TopStatus { text, kind: StatusKind::Failed });
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::json;
 
-use super::guard::Refusal;
+use super::guard::RequestRefusal;
 
 /// Scripts, styles and requests only from and to this server, no inline code, no frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -18,12 +18,12 @@ const PROBLEM: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\
 
 /// The form in which the caller wants its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum PostedForm {
     Html,
     Json,
 }
 
-impl Form {
+impl PostedForm {
     pub(crate) fn wanted(headers: &HeaderMap) -> Self {
         let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
         let is_json = accept.contains("application/json") && !accept.contains("text/html");
@@ -69,8 +69,8 @@ pub(crate) fn see_other(place: HeaderValue) -> Response {
 }
 
 /// What is wrong and what to do.
-pub(crate) fn problem(status: u16, message: &str, hint: &str, form: Form) -> Response {
-    if form == Form::Json {
+pub(crate) fn problem(status: u16, message: &str, hint: &str, form: PostedForm) -> Response {
+    if form == PostedForm::Json {
         return json(status, json!({"ok": false, "message": message, "hint": hint}).to_string());
     }
     let context = minijinja::context!(message, hint);
@@ -79,7 +79,7 @@ pub(crate) fn problem(status: u16, message: &str, hint: &str, form: Form) -> Res
     html(status, page.unwrap_or_default())
 }
 
-pub(crate) fn refused(refusal: Refusal, form: Form) -> Response {
+pub(crate) fn refused(refusal: RequestRefusal, form: PostedForm) -> Response {
     problem(403, &refusal.to_string(), refusal.hint(), form)
 }
 

@@ -17,7 +17,7 @@ pub(crate) const METRICS: &str = "/metrics";
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum RequestRefusal {
     #[error("this address is not allowed")]
     Host,
     #[error("the request comes from another page")]
@@ -32,7 +32,7 @@ pub(crate) enum Refusal {
     ReadOnly,
 }
 
-impl Refusal {
+impl RequestRefusal {
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Host => "open the link that `steadfast ui` printed; for a tunnel of yours, add `--allow-host NAME`",
@@ -53,7 +53,7 @@ struct AllowedHost {
 }
 
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct RequestGuard {
     port: u16,
     hosts: Vec<AllowedHost>,
     token: Secret,
@@ -61,7 +61,7 @@ pub(crate) struct Guard {
     metrics: Option<Secret>,
 }
 
-impl Guard {
+impl RequestGuard {
     pub(crate) fn new(port: u16, tunnels: &[String], metrics: Option<Secret>) -> std::io::Result<Self> {
         let own = ["127.0.0.1", "localhost", "[::1]"].map(|name| AllowedHost {
             // Browsers leave out the port that is the default one.
@@ -97,13 +97,13 @@ impl Guard {
         format!("steadfast_{}", self.port)
     }
 
-    pub(crate) fn check(&self, request: &Parts) -> Result<(), Refusal> {
-        let host = self.allowed_host(request).ok_or(Refusal::Host)?;
+    pub(crate) fn check(&self, request: &Parts) -> Result<(), RequestRefusal> {
+        let host = self.allowed_host(request).ok_or(RequestRefusal::Host)?;
         check_site(&request.headers)?;
         check_origin(request, &host)?;
         let path = request.uri.path();
         let is_open = path.starts_with(ENTER) || (path == METRICS && self.is_metrics_token(&request.headers));
-        if is_open || self.has_token(&request.headers) { Ok(()) } else { Err(Refusal::Token) }
+        if is_open || self.has_token(&request.headers) { Ok(()) } else { Err(RequestRefusal::Token) }
     }
 
     fn allowed_host(&self, request: &Parts) -> Option<AllowedHost> {
@@ -146,23 +146,23 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-fn check_site(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_site(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     match single(headers, &HeaderName::from_static("sec-fetch-site")) {
         Ok(None | Some("same-origin" | "none")) => Ok(()),
-        _ => Err(Refusal::Site),
+        _ => Err(RequestRefusal::Site),
     }
 }
 
 /// A page of ours, under the name that the request uses; a request that changes something must say so.
-fn check_origin(request: &Parts, host: &AllowedHost) -> Result<(), Refusal> {
-    let origin = single(&request.headers, &header::ORIGIN).map_err(|()| Refusal::Origin)?;
+fn check_origin(request: &Parts, host: &AllowedHost) -> Result<(), RequestRefusal> {
+    let origin = single(&request.headers, &header::ORIGIN).map_err(|()| RequestRefusal::Origin)?;
     let Some(origin) = origin else {
         let only_reads = request.method == Method::GET || request.method == Method::HEAD;
-        return if only_reads { Ok(()) } else { Err(Refusal::Origin) };
+        return if only_reads { Ok(()) } else { Err(RequestRefusal::Origin) };
     };
     let origin = origin.to_ascii_lowercase();
     let of = |scheme: &str| origin.strip_prefix(scheme) == Some(host.name.as_str());
-    if of("http://") || (host.is_tunnel && of("https://")) { Ok(()) } else { Err(Refusal::Origin) }
+    if of("http://") || (host.is_tunnel && of("https://")) { Ok(()) } else { Err(RequestRefusal::Origin) }
 }
 
 /// The value of a header that may be there once.

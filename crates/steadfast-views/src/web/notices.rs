@@ -12,10 +12,10 @@ const MOST: usize = 32;
 const SHOWN_FOR: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
-pub(crate) struct Notices(Mutex<Vec<Entry>>);
+pub(crate) struct Notices(Mutex<Vec<NoticeEntry>>);
 
 #[derive(Debug)]
-struct Entry {
+struct NoticeEntry {
     id: Secret,
     notice: Notice,
     first_shown: Option<Instant>,
@@ -27,7 +27,7 @@ impl Notices {
         let id = Secret::new()?;
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = id.reveal().to_owned();
-        entries.push(Entry { id, notice, first_shown: None });
+        entries.push(NoticeEntry { id, notice, first_shown: None });
         let excess = entries.len().saturating_sub(MOST);
         entries.drain(..excess);
         Ok(text)

@@ -36,7 +36,7 @@ pub(crate) enum Page {
 
 /// What surrounds a page.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shell {
+pub(crate) struct PageShell {
     pub(crate) read_only: bool,
     pub(crate) notice: Option<Notice>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Notice {
 }
 
 #[derive(Debug)]
-pub(crate) struct Rendered {
+pub(crate) struct RenderedPage {
     pub(crate) status: u16,
     pub(crate) html: String,
 }
@@ -114,11 +114,11 @@ impl Page {
 }
 
 /// A page as HTML.
-pub(crate) fn html(paths: &Paths, page: &Page, shell: &Shell) -> Rendered {
+pub(crate) fn html(paths: &Paths, page: &Page, shell: &PageShell) -> RenderedPage {
     rendered(page, shell, content(paths, page))
 }
 
-fn rendered(page: &Page, shell: &Shell, content: Result<(String, Value), PageError>) -> Rendered {
+fn rendered(page: &Page, shell: &PageShell, content: Result<(String, Value), PageError>) -> RenderedPage {
     let (name, part) = page.template();
     let (status, template, title, values) = match content {
         Ok((title, values)) => (200, name, title, values),
@@ -136,8 +136,8 @@ fn rendered(page: &Page, shell: &Shell, content: Result<(String, Value), PageErr
         title, part, notice, is_read_only => shell.read_only, address => page.address(), now_ms => clock::now(),
     };
     match template::render(template, &context! { ..values, ..around }) {
-        Ok(html) => Rendered { status, html },
-        Err(message) => Rendered { status: 500, html: template::broken(&message) },
+        Ok(html) => RenderedPage { status, html },
+        Err(message) => RenderedPage { status: 500, html: template::broken(&message) },
     }
 }
 

@@ -2,11 +2,11 @@
 
 use percent_encoding::percent_decode_str;
 
-use super::answer::Form;
+use super::answer::PostedForm;
 use super::fields::Fields;
 use super::guard::{ENTER, METRICS};
 use super::pages::Page;
-use crate::actions::Target;
+use crate::actions::ActionTarget;
 use steadfast_app::overview::now::Action;
 
 const DAYS: usize = 30;
@@ -16,10 +16,10 @@ const LONGEST_SEARCH: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    Page { page: Page, form: Form },
+    Page { page: Page, form: PostedForm },
     Log { run_id: String },
     Diff { run_id: String },
-    Act { target: Target, action: Action },
+    Act { target: ActionTarget, action: Action },
     Asset(String),
     Events,
     Metrics,
@@ -40,13 +40,13 @@ impl Route {
             return Some(Self::Asset(name.to_owned()));
         }
         let (path, form) = match path.strip_suffix(".json") {
-            Some(path) => (path, Form::Json),
-            None => (path, Form::Html),
+            Some(path) => (path, PostedForm::Json),
+            None => (path, PostedForm::Html),
         };
         let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let page = |page| Some(Self::Page { page, form });
         match parts.as_slice() {
-            [""] if form == Form::Html => page(Page::Now),
+            [""] if form == PostedForm::Html => page(Page::Now),
             ["now"] => page(Page::Now),
             ["usage"] => page(Page::Usage { days: query.number("days").unwrap_or(DAYS).clamp(1, MOST_DAYS) }),
             ["search"] => {
@@ -60,8 +60,8 @@ impl Route {
             }
             ["runs", run, "log"] => Some(Self::Log { run_id: id(run)? }),
             ["runs", run, "diff"] => Some(Self::Diff { run_id: id(run)? }),
-            ["goals", goal, action] => Some(Self::Act { target: Target::Goal(id(goal)?), action: word(action)? }),
-            ["runs", run, action] => Some(Self::Act { target: Target::Run(id(run)?), action: word(action)? }),
+            ["goals", goal, action] => Some(Self::Act { target: ActionTarget::Goal(id(goal)?), action: word(action)? }),
+            ["runs", run, action] => Some(Self::Act { target: ActionTarget::Run(id(run)?), action: word(action)? }),
             _ => None,
         }
     }
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn paths_lead_to_pages_files_and_actions() {
         let none = Fields::default();
-        let html = |page| Some(Route::Page { page, form: Form::Html });
-        let json = |page| Some(Route::Page { page, form: Form::Json });
+        let html = |page| Some(Route::Page { page, form: PostedForm::Html });
+        let json = |page| Some(Route::Page { page, form: PostedForm::Json });
         let goal = || Page::Goal { id: "a-1".into() };
         let run = |stage, iteration| Page::Run { id: "r1".into(), stage, iteration };
         let of = |path| Route::of(path, &none);
@@ -107,8 +107,8 @@ mod tests {
         assert_eq!(of("/runs/r1/log"), Some(Route::Log { run_id: "r1".into() }));
         assert_eq!(of("/runs/r1/diff"), Some(Route::Diff { run_id: "r1".into() }));
         let act = |target, action| Some(Route::Act { target, action });
-        assert_eq!(of("/goals/g/queue-move"), act(Target::Goal("g".into()), Action::QueueMove));
-        assert_eq!(of("/runs/r1/kill"), act(Target::Run("r1".into()), Action::Kill));
+        assert_eq!(of("/goals/g/queue-move"), act(ActionTarget::Goal("g".into()), Action::QueueMove));
+        assert_eq!(of("/runs/r1/kill"), act(ActionTarget::Run("r1".into()), Action::Kill));
         for nothing in [
             "",
             "/.json",

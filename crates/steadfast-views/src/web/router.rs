@@ -17,15 +17,15 @@ use steadfast_store::{Store, StoreError};
 use steadfast_system::paths::Paths;
 use tokio::sync::Semaphore;
 
-use super::answer::{self, Form};
+use super::answer::{self, PostedForm};
 use super::fields::Fields;
-use super::guard::{Guard, Refusal};
+use super::guard::{RequestGuard, RequestRefusal};
 use super::notices::{self, Notices};
-use super::pages::{self, Notice, Shell};
+use super::pages::{self, Notice, PageShell};
 use super::route::Route;
 use super::stream::Streams;
 use super::{assets, diff, enter, logs};
-use crate::actions::{self, Actions, Answer, Target};
+use crate::actions::{self, ActionTarget, Actions, CommandAnswer};
 use crate::metrics;
 
 const MOST_BODY: usize = 16 << 10;
@@ -37,7 +37,7 @@ const NOT_FOUND: (&str, &str) = ("there is no such page", "go to the first page:
 /// What all requests share.
 pub(super) struct App {
     pub(super) paths: Paths,
-    pub(super) guard: Guard,
+    pub(super) guard: RequestGuard,
     pub(super) streams: Streams,
     read_only: bool,
     actions: Actions,
@@ -46,7 +46,7 @@ pub(super) struct App {
 }
 
 impl App {
-    pub(super) fn new(paths: Paths, guard: Guard, actions: Actions, read_only: bool) -> Self {
+    pub(super) fn new(paths: Paths, guard: RequestGuard, actions: Actions, read_only: bool) -> Self {
         let (running, notices, streams) = (Semaphore::new(MOST_ACTIONS), Notices::default(), Streams::default());
         Self { paths, guard, streams, read_only, actions, running, notices }
     }
@@ -57,7 +57,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
 }
 
 async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
-    let form = Form::wanted(request.headers());
+    let form = PostedForm::wanted(request.headers());
     // A task of its own: a panic in it is an answer to this request, and no other request notices.
     let answered = tokio::spawn(async move {
         let (parts, body) = request.into_parts();
@@ -74,10 +74,10 @@ async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
 async fn routed(app: Arc<App>, request: &Parts, body: Body) -> Response {
     crash::panic_once("ui.request");
     let query = Fields::parse(request.uri.query().unwrap_or_default());
-    let form = Form::wanted(&request.headers);
+    let form = PostedForm::wanted(&request.headers);
     let route = Route::of(request.uri.path(), &query);
     match (request.method.clone(), route) {
-        (Method::POST, _) if app.read_only => answer::refused(Refusal::ReadOnly, form),
+        (Method::POST, _) if app.read_only => answer::refused(RequestRefusal::ReadOnly, form),
         (Method::GET | Method::HEAD, Some(route)) if !route.changes() => {
             let only_head = request.method == Method::HEAD;
             show(app, request, route, query, only_head).await
@@ -95,10 +95,10 @@ async fn routed(app: Arc<App>, request: &Parts, body: Body) -> Response {
 }
 
 async fn show(app: Arc<App>, request: &Parts, route: Route, query: Fields, only_head: bool) -> Response {
-    let wanted = Form::wanted(&request.headers);
+    let wanted = PostedForm::wanted(&request.headers);
     match route {
-        Route::Page { page, form } if form == Form::Json || wanted == Form::Json => {
-            blocking(Form::Json, move || {
+        Route::Page { page, form } if form == PostedForm::Json || wanted == PostedForm::Json => {
+            blocking(PostedForm::Json, move || {
                 let (status, json) = pages::json(&app.paths, &page);
                 answer::json(status, json)
             })
@@ -106,7 +106,7 @@ async fn show(app: Arc<App>, request: &Parts, route: Route, query: Fields, only_
         }
         Route::Page { page, .. } => {
             let notice = query.get("notice").and_then(|id| app.notices.show(id));
-            let shell = Shell { read_only: app.read_only, notice };
+            let shell = PageShell { read_only: app.read_only, notice };
             blocking(wanted, move || {
                 crash::panic_once("ui.page");
                 let rendered = pages::html(&app.paths, &page, &shell);
@@ -116,17 +116,17 @@ async fn show(app: Arc<App>, request: &Parts, route: Route, query: Fields, only_
         }
         Route::Log { run_id } => {
             let log = move || of_run(logs::log(&app.paths, &run_id, &query), |log| answer::json(200, log.to_string()));
-            blocking(Form::Json, log).await
+            blocking(PostedForm::Json, log).await
         }
         Route::Diff { run_id } => {
             let diff = move || of_run(diff::diff(&app.paths, &run_id, &query), |diff| answer::text(200, diff));
-            blocking(Form::Json, diff).await
+            blocking(PostedForm::Json, diff).await
         }
         Route::Asset(name) => assets::asset(&name, &request.headers)
             .unwrap_or_else(|| answer::problem(404, NOT_FOUND.0, NOT_FOUND.1, wanted)),
         Route::Events if only_head => answer::stream(Body::empty()),
         Route::Events => app.streams.open().map_or_else(too_many_streams, answer::stream),
-        Route::Metrics => blocking(Form::Json, move || measured(&app.paths)).await,
+        Route::Metrics => blocking(PostedForm::Json, move || measured(&app.paths)).await,
         Route::Enter(key) => enter::enter(&app.guard, &key, only_head, wanted),
         // Only a POST reaches an action.
         Route::Act { .. } => answer::problem(405, "this is an action", "use the buttons of the page", wanted),
@@ -136,8 +136,8 @@ async fn show(app: Arc<App>, request: &Parts, route: Route, query: Fields, only_
 fn of_run<T>(found: Result<Option<T>, StoreError>, show: impl FnOnce(T) -> Response) -> Response {
     match found {
         Ok(Some(found)) => show(found),
-        Ok(None) => answer::problem(404, "there is no such run", "go to the first page: /", Form::Json),
-        Err(error) => answer::problem(500, &error.to_string(), error.hint(), Form::Json),
+        Ok(None) => answer::problem(404, "there is no such run", "go to the first page: /", PostedForm::Json),
+        Err(error) => answer::problem(500, &error.to_string(), error.hint(), PostedForm::Json),
     }
 }
 
@@ -146,36 +146,36 @@ fn measured(paths: &Paths) -> Response {
     let measure = |store: Store| metrics::prometheus(store.read(), paths, clock::now());
     match Store::open_if_there(&paths.store).and_then(|store| store.map(measure).transpose()) {
         Ok(text) => answer::metrics(text.unwrap_or_default()),
-        Err(error) => answer::problem(503, &error.to_string(), error.hint(), Form::Json),
+        Err(error) => answer::problem(503, &error.to_string(), error.hint(), PostedForm::Json),
     }
 }
 
 fn too_many_streams() -> Response {
     let hint = "close other tabs of this page";
-    let mut response = answer::closing(answer::problem(503, "too many pages are open", hint, Form::Json));
+    let mut response = answer::closing(answer::problem(503, "too many pages are open", hint, PostedForm::Json));
     answer::set(&mut response, header::RETRY_AFTER, "30");
     response
 }
 
-async fn act(app: Arc<App>, request: &Parts, body: Body, target: Target, action: Action) -> Response {
-    let form = Form::wanted(&request.headers);
+async fn act(app: Arc<App>, request: &Parts, body: Body, target: ActionTarget, action: Action) -> Response {
+    let form = PostedForm::wanted(&request.headers);
     let fields = match read(request, body, form).await {
         Ok(fields) => fields,
         Err(refused) => return *refused,
     };
     let otherwise = match &target {
-        Target::Goal(id) => format!("/goals/{id}"),
-        Target::Run(id) => format!("/runs/{id}"),
+        ActionTarget::Goal(id) => format!("/goals/{id}"),
+        ActionTarget::Run(id) => format!("/runs/{id}"),
     };
     let answer = match app.running.try_acquire() {
         Ok(_slot) => {
             let (actions, given) = (app.actions.clone(), entered(&fields));
             let done = tokio::task::spawn_blocking(move || actions.perform(&target, action, &given)).await;
-            done.unwrap_or_else(|_| Answer::refused(500, "internal error", "run `steadfast doctor`"))
+            done.unwrap_or_else(|_| CommandAnswer::refused(500, "internal error", "run `steadfast doctor`"))
         }
-        Err(_) => Answer::refused(503, "other actions are still under way", "wait a moment and try again"),
+        Err(_) => CommandAnswer::refused(503, "other actions are still under way", "wait a moment and try again"),
     };
-    if form == Form::Json {
+    if form == PostedForm::Json {
         let json = json!({"ok": answer.is_ok, "message": answer.message, "hint": answer.hint});
         return answer::json(answer.status, json.to_string());
     }
@@ -186,7 +186,7 @@ async fn act(app: Arc<App>, request: &Parts, body: Body, target: Target, action:
 }
 
 /// The fields of a form. What is wrong with it closes the connection: the rest of its body is not read.
-async fn read(request: &Parts, body: Body, form: Form) -> Result<Fields, Box<Response>> {
+async fn read(request: &Parts, body: Body, form: PostedForm) -> Result<Fields, Box<Response>> {
     let problem =
         |status, message: &str, hint: &str| Box::new(answer::closing(answer::problem(status, message, hint, form)));
     let header = |name| request.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -207,9 +207,9 @@ async fn read(request: &Parts, body: Body, form: Form) -> Result<Fields, Box<Res
     }
 }
 
-fn entered(fields: &Fields) -> actions::Fields {
+fn entered(fields: &Fields) -> actions::ActionFields {
     let field = |name: &str| fields.get(name).map(str::to_owned);
-    actions::Fields {
+    actions::ActionFields {
         tokens: field("tokens"),
         usd: field("usd"),
         turns: field("turns"),
@@ -224,10 +224,10 @@ fn entered(fields: &Fields) -> actions::Fields {
 }
 
 /// Works on a thread of its own; a panic there is an answer, too.
-async fn blocking(form: Form, work: impl FnOnce() -> Response + Send + 'static) -> Response {
+async fn blocking(form: PostedForm, work: impl FnOnce() -> Response + Send + 'static) -> Response {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| failed(form))
 }
 
-fn failed(form: Form) -> Response {
+fn failed(form: PostedForm) -> Response {
     answer::problem(500, "internal error", "report this as a bug, with the log that `steadfast doctor` names", form)
 }

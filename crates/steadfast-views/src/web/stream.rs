@@ -27,21 +27,21 @@ const MOST_MISSED: u32 = 4;
 #[derive(Debug)]
 pub(crate) struct Streams {
     slots: Arc<Semaphore>,
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     /// A stream was opened, or the server ends.
     news: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    readers: Vec<Reader>,
+struct StreamState {
+    readers: Vec<StreamReader>,
     /// The id of the newest event.
     last: u64,
     is_over: bool,
 }
 
 #[derive(Debug)]
-struct Reader {
+struct StreamReader {
     sender: mpsc::Sender<Bytes>,
     missed_pings: u32,
 }
@@ -64,9 +64,9 @@ impl Streams {
         }
         let first = format!("retry: 1000\n\n{}", changed(state.last));
         sender.try_send(first.into()).ok()?;
-        state.readers.push(Reader { sender, missed_pings: 0 });
+        state.readers.push(StreamReader { sender, missed_pings: 0 });
         self.news.notify_all();
-        Some(Body::new(Stream { receiver, _slot: slot }))
+        Some(Body::new(EventStream { receiver, _slot: slot }))
     }
 
     /// Ends all streams, and the thread that looks.
@@ -93,20 +93,20 @@ impl Streams {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns once there is a stream; false at the end.
     fn wait_for_readers(&self) -> bool {
-        let is_idle = |state: &mut State| !state.is_over && state.readers.is_empty();
+        let is_idle = |state: &mut StreamState| !state.is_over && state.readers.is_empty();
         let state = self.news.wait_while(self.state(), is_idle).unwrap_or_else(PoisonError::into_inner);
         !state.is_over
     }
 
     /// Waits for a moment; false if the last stream was closed.
     fn nap(&self) -> bool {
-        let is_on = |state: &mut State| !state.is_over;
+        let is_on = |state: &mut StreamState| !state.is_over;
         let napped = self.news.wait_timeout_while(self.state(), LOOK_EVERY, is_on);
         let (mut state, _) = napped.unwrap_or_else(PoisonError::into_inner);
         state.readers.retain(|reader| !reader.sender.is_closed());
@@ -137,13 +137,13 @@ fn changed(id: u64) -> String {
 }
 
 /// The body of an answer; ends when its sender is dropped.
-struct Stream {
+struct EventStream {
     receiver: mpsc::Receiver<Bytes>,
     /// Free again when the connection closes.
     _slot: OwnedSemaphorePermit,
 }
 
-impl http_body::Body for Stream {
+impl http_body::Body for EventStream {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

@@ -10,7 +10,7 @@ use steadfast_system::paths::Paths;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 
-use super::guard::Guard;
+use super::guard::RequestGuard;
 use super::router::{self, App};
 use super::server;
 use crate::actions::Actions;
@@ -32,7 +32,7 @@ impl InMemory {
     /// `program` runs the commands of actions.
     pub fn new(paths: Paths, program: PathBuf) -> io::Result<Self> {
         let actions = Actions::new(paths.clone(), program);
-        let app = Arc::new(App::new(paths, Guard::new(PORT, &[], None)?, actions, false));
+        let app = Arc::new(App::new(paths, RequestGuard::new(PORT, &[], None)?, actions, false));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { router: router::router(Arc::clone(&app)), app, runtime })
     }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::wait::{Condition, WaitError, WaitRequest};
+use steadfast_model::goal::wait::{WaitCondition, WaitError, WaitRequest};
 
 #[derive(Debug, Args)]
 #[command(after_help = "The goal wakes when the condition is met, at the latest after 24 hours or at the given time.
@@ -36,9 +36,9 @@ impl WaitArgs {
             (None, None) => None,
         };
         let condition = match (&self.command, &self.file, self.pid) {
-            (Some(command), ..) => Some(Condition::Command(command.clone())),
-            (None, Some(path), _) => Some(Condition::File(path.clone())),
-            (None, None, pid) => pid.map(Condition::Process),
+            (Some(command), ..) => Some(WaitCondition::Command(command.clone())),
+            (None, Some(path), _) => Some(WaitCondition::File(path.clone())),
+            (None, None, pid) => pid.map(WaitCondition::Process),
         };
         Ok(WaitRequest { until, condition })
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use steadfast_engine::plan::{
-    Catalogue, Checked, Fault, Level, Overrides, Planned, check_project, plan_pipeline, validate_loop,
+    Catalogue, CheckedPlan, Fault, Level, Overrides, Planned, check_project, plan_pipeline, validate_loop,
     validate_pipeline,
 };
 use steadfast_model::run::{Plan, RunKind, StageGraph, StagePlan};
@@ -38,7 +38,7 @@ fn verdict(what: &str, faults: &[Fault]) -> (String, u8) {
     }
 }
 
-fn validated_all(checked: &[Checked]) -> CommandOutput {
+fn validated_all(checked: &[CheckedPlan]) -> CommandOutput {
     if checked.is_empty() {
         let text =
             "nothing to check: no definitions in .claude/loops and .claude/pipelines, nor in scripts/stages and \
@@ -57,7 +57,7 @@ fn validated_all(checked: &[Checked]) -> CommandOutput {
     let mut lines: Vec<String> =
         Some(runs::format_faults(&faults)).filter(|text| !text.is_empty()).into_iter().collect();
     lines.extend(verdicts.iter().map(|(text, _)| text.clone()));
-    let object = |one: &Checked| {
+    let object = |one: &CheckedPlan| {
         let valid = count(&one.faults, Level::Error) == 0;
         json!({"kind": one.kind, "file": one.file, "valid": valid, "faults": runs::faults_json(&one.faults)})
     };

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use steadfast_engine::interrupt::{self, EndRequest};
 use steadfast_system::paths::Paths;
-use steadfast_views::web::{Links, Options, Server, WebError};
+use steadfast_views::web::{Links, Options, WebError, WebServer};
 
 use super::{own_paths, refuse_agents};
 use crate::cli::UiArgs;
@@ -46,14 +46,14 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UiArgs, json: bool) -> CommandR
     Ok(CommandOutput { code, ..CommandOutput::default() })
 }
 
-fn bind(paths: Paths, arguments: &UiArgs) -> Result<Server, CliError> {
+fn bind(paths: Paths, arguments: &UiArgs) -> Result<WebServer, CliError> {
     let options = Options {
         port: arguments.port,
         read_only: arguments.read_only,
         hosts: &arguments.allow_host,
         metrics_token: arguments.metrics_token.as_deref(),
     };
-    Server::bind(paths, std::env::current_exe()?, &options).map_err(|error| {
+    WebServer::bind(paths, std::env::current_exe()?, &options).map_err(|error| {
         let code = match error {
             WebError::HostName(_) | WebError::Token(_) | WebError::OpenToken(_) | WebError::ShortToken => code::USAGE,
             WebError::PortTaken(_) | WebError::Listen(_) | WebError::Io(_) => code::ENVIRONMENT,

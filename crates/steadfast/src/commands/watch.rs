@@ -26,7 +26,7 @@ use crate::cli::WatchArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 use crate::watch;
-use report::Report;
+use report::WatchReport;
 use watching::Watch;
 
 /// How long the one in the background may take to lock, and to end.
@@ -44,9 +44,9 @@ pub(crate) fn run(db: Option<&Path>, arguments: &WatchArgs, json: bool) -> Comma
         return detach(&paths);
     }
     let report = match (arguments.background, json) {
-        (true, _) => Report::to_log(&paths),
-        (false, true) => Report::Json,
-        (false, false) => Report::Text,
+        (true, _) => WatchReport::to_log(&paths),
+        (false, true) => WatchReport::Json,
+        (false, false) => WatchReport::Text,
     };
     if arguments.background {
         process::begin_session();

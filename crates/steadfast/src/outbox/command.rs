@@ -10,14 +10,14 @@ use steadfast_model::text;
 use steadfast_system::config::NotifyConfig;
 use steadfast_system::env_vars;
 
-use super::{Failure, LIMIT, payload};
+use super::{DeliveryFailure, LIMIT, payload};
 
 /// How much of the program's last line is kept.
 const SAID: usize = 200;
 
-pub(super) fn run(config: &NotifyConfig, delivery: &Delivery) -> Result<(), Failure> {
+pub(super) fn run(config: &NotifyConfig, delivery: &Delivery) -> Result<(), DeliveryFailure> {
     let Some((program, arguments)) = config.command.split_first() else {
-        return Err(Failure { is_final: true, ..Failure::new("no command is configured any more") });
+        return Err(DeliveryFailure { is_final: true, ..DeliveryFailure::new("no command is configured any more") });
     };
     let outcome = stdin(delivery)
         .and_then(|stdin| {
@@ -29,13 +29,15 @@ pub(super) fn run(config: &NotifyConfig, delivery: &Delivery) -> Result<(), Fail
                 .stdin(stdin)
                 .run()
         })
-        .map_err(|error| Failure::new(format!("{program}: {error}")))?;
+        .map_err(|error| DeliveryFailure::new(format!("{program}: {error}")))?;
     let said = outcome.output_tail.lines().last().map(|line| text::headline(line, SAID)).unwrap_or_default();
     match outcome.exit_code {
         Some(0) => Ok(()),
-        _ if outcome.timed_out => Err(Failure::new(format!("{program}: did not end within {} s", LIMIT.as_secs()))),
-        Some(code) => Err(Failure::new(format!("{program}: exit code {code} {said}").trim_end())),
-        None => Err(Failure::new(format!("{program}: ended by a signal"))),
+        _ if outcome.timed_out => {
+            Err(DeliveryFailure::new(format!("{program}: did not end within {} s", LIMIT.as_secs())))
+        }
+        Some(code) => Err(DeliveryFailure::new(format!("{program}: exit code {code} {said}").trim_end())),
+        None => Err(DeliveryFailure::new(format!("{program}: ended by a signal"))),
     }
 }
 

@@ -10,11 +10,11 @@ use steadfast_system::config::NotifyConfig;
 use ureq::http::StatusCode;
 use ureq::tls::{RootCerts, TlsConfig};
 
-use super::{Failure, LIMIT, payload};
+use super::{DeliveryFailure, LIMIT, payload};
 
-pub(super) fn post(config: &NotifyConfig, delivery: &Delivery) -> Result<(), Failure> {
+pub(super) fn post(config: &NotifyConfig, delivery: &Delivery) -> Result<(), DeliveryFailure> {
     let Some(url) = &config.webhook else {
-        return Err(Failure { is_final: true, ..Failure::new("no webhook is configured any more") });
+        return Err(DeliveryFailure { is_final: true, ..DeliveryFailure::new("no webhook is configured any more") });
     };
     let body = payload(delivery);
     let agent: ureq::Agent = ureq::Agent::config_builder()
@@ -32,27 +32,32 @@ pub(super) fn post(config: &NotifyConfig, delivery: &Delivery) -> Result<(), Fai
         .header("X-Steadfast-Id", delivery.id())
         .header("X-Steadfast-Timestamp", (clock::wall() / 1_000).to_string());
     // Without its secret a message is not sent: the receiver could not trust it.
-    if let Some(secret) = config.secret().map_err(|error| Failure::new(error.to_string()))? {
+    if let Some(secret) = config.secret().map_err(|error| DeliveryFailure::new(error.to_string()))? {
         request = request.header("X-Steadfast-Signature", signature(&secret, &body)?);
     }
     // The address may contain a token, and errors are kept.
-    let answer = request.send(&body).map_err(|error| Failure::new(error.to_string().replace(url, "the webhook")))?;
+    let answer =
+        request.send(&body).map_err(|error| DeliveryFailure::new(error.to_string().replace(url, "the webhook")))?;
     judge(answer.status())
 }
 
-fn signature(secret: &str, body: &str) -> Result<String, Failure> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).map_err(|error| Failure::new(error.to_string()))?;
+fn signature(secret: &str, body: &str) -> Result<String, DeliveryFailure> {
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(secret.as_bytes()).map_err(|error| DeliveryFailure::new(error.to_string()))?;
     mac.update(body.as_bytes());
     Ok(format!("sha256={}", text::hex(&mac.finalize().into_bytes())))
 }
 
 /// A receiver that refuses the message would refuse it again, unless it is only busy.
-fn judge(status: StatusCode) -> Result<(), Failure> {
+fn judge(status: StatusCode) -> Result<(), DeliveryFailure> {
     if status.is_success() {
         return Ok(());
     }
     let is_busy = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS);
-    Err(Failure { error: format!("the webhook answered {status}"), is_final: !status.is_server_error() && !is_busy })
+    Err(DeliveryFailure {
+        error: format!("the webhook answered {status}"),
+        is_final: !status.is_server_error() && !is_busy,
+    })
 }
 
 #[cfg(test)]

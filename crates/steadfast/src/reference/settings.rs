@@ -22,22 +22,22 @@ fn the_page_of_the_configuration_is_current() {
     check("configuration.md", &text);
 }
 
-struct Section {
+struct SettingsSection {
     name: String,
     about: String,
     rows: Vec<[String; 3]>,
 }
 
 /// Comments above a key or a section are about it; a key in a comment has no default.
-fn sections(text: &str) -> Vec<Section> {
-    let mut sections = vec![Section { name: String::new(), about: String::new(), rows: Vec::new() }];
+fn sections(text: &str) -> Vec<SettingsSection> {
+    let mut sections = vec![SettingsSection { name: String::new(), about: String::new(), rows: Vec::new() }];
     let mut comment: Vec<&str> = Vec::new();
     for line in without_header(text).lines() {
         let (inside, is_comment) = line.strip_prefix("# ").map_or((line, false), |inside| (inside, true));
         let pair = inside.split_once(" = ").filter(|(name, _)| !name.contains(' '));
         if let Some(name) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
             let about = std::mem::take(&mut comment).join(" ");
-            sections.push(Section { name: name.to_owned(), about, rows: Vec::new() });
+            sections.push(SettingsSection { name: name.to_owned(), about, rows: Vec::new() });
         } else if let Some((key, value)) = pair {
             let default = if is_comment { format!("none; such as {}", code(value)) } else { code(value) };
             let meaning = prose(std::mem::take(&mut comment).join(" ").trim_end_matches('.'));

@@ -7,7 +7,7 @@ mod trouble;
 mod truth;
 mod world;
 
-use steadfast_engine::crash::Point;
+use steadfast_engine::crash::CrashPoint;
 
 use truth::Truth;
 use world::{Scenario, Victims, World};
@@ -24,12 +24,12 @@ fn assert_same(truth: &Truth, found: &Truth, world: &World, what: &str) {
 }
 
 /// Kills at one point; returns whether it was reached.
-fn kill_at(truth: &Truth, scenario: Scenario, point: Point, nth: u32, victims: Victims) -> bool {
+fn kill_at(truth: &Truth, scenario: Scenario, point: CrashPoint, nth: u32, victims: Victims) -> bool {
     let what = format!("{scenario:?}, {victims:?} killed at {}:{nth}", point.name());
     let world = World::new(scenario);
     let crash_at = format!("{}:{nth}:hold", point.name());
     // Only an engine that finds another engine's attempt can abandon it.
-    let mut engine = if point == Point::Abandoned {
+    let mut engine = if point == CrashPoint::Abandoned {
         world.start("engine.prepared:2").wait().unwrap();
         world.spawn_resume(&crash_at)
     } else {
@@ -49,7 +49,7 @@ fn kill_at(truth: &Truth, scenario: Scenario, point: Point, nth: u32, victims: V
 /// Kills at every point, each time it is reached, between `least` and `most` times, with one victim after another.
 fn kill_everywhere(scenario: Scenario, least: usize, most: u32) {
     let truth = undisturbed(scenario);
-    for (at, point) in Point::ALL.iter().enumerate() {
+    for (at, point) in CrashPoint::ALL.iter().enumerate() {
         let is_of_worktrees = point.name().starts_with("engine.worktree");
         let least = if is_of_worktrees { Victims::EACH.len() } else { least };
         let mut often = 0;
@@ -63,13 +63,15 @@ fn kill_everywhere(scenario: Scenario, least: usize, most: u32) {
             nth = if is_reached && nth < most { nth + 1 } else { 1 };
         }
         let is_possible = match point {
-            Point::Checked => matches!(scenario, Scenario::Plateau | Scenario::Goal | Scenario::Graph),
-            Point::Decided | Point::ArtifactsKept | Point::MergeBegun | Point::BranchMerged | Point::MergeConflict => {
-                scenario == Scenario::Graph
-            }
+            CrashPoint::Checked => matches!(scenario, Scenario::Plateau | Scenario::Goal | Scenario::Graph),
+            CrashPoint::Decided
+            | CrashPoint::ArtifactsKept
+            | CrashPoint::MergeBegun
+            | CrashPoint::BranchMerged
+            | CrashPoint::MergeConflict => scenario == Scenario::Graph,
             // No merge is given up; `engine/merging.rs` kills there.
-            Point::MergeAborted => false,
-            Point::EvidenceKept => scenario == Scenario::Goal,
+            CrashPoint::MergeAborted => false,
+            CrashPoint::EvidenceKept => scenario == Scenario::Goal,
             _ if is_of_worktrees => scenario.has_branches(),
             _ => true,
         };

@@ -9,15 +9,15 @@ use steadfast_model::goal::event::EventKind;
 const LOOK: Duration = Duration::from_secs(62);
 
 fn command(text: &str) -> WaitRequest {
-    WaitRequest { condition: Some(Condition::Command(text.into())), ..WaitRequest::default() }
+    WaitRequest { condition: Some(WaitCondition::Command(text.into())), ..WaitRequest::default() }
 }
 
 fn path(text: &str) -> WaitRequest {
-    WaitRequest { condition: Some(Condition::File(text.into())), ..WaitRequest::default() }
+    WaitRequest { condition: Some(WaitCondition::File(text.into())), ..WaitRequest::default() }
 }
 
 fn pid(pid: i64) -> WaitRequest {
-    WaitRequest { condition: Some(Condition::Process(pid)), ..WaitRequest::default() }
+    WaitRequest { condition: Some(WaitCondition::Process(pid)), ..WaitRequest::default() }
 }
 
 /// A world with a goal whose directory is `project`.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Mark, MarkKind, Pause, TimelineRow};
+use super::{MarkKind, PageMark, Pause, TimelineRow};
 use crate::overview::report::StatusChange;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::event::EventKind;
@@ -128,7 +128,7 @@ pub(super) fn pauses(changes: &[StatusChange]) -> Vec<Pause> {
 }
 
 /// What a chart marks, oldest first. The store keeps the time of the last compaction only.
-pub(super) fn marks(oldest_first: &[EventRow], compacted_at: Option<Millis>) -> Vec<Mark> {
+pub(super) fn marks(oldest_first: &[EventRow], compacted_at: Option<Millis>) -> Vec<PageMark> {
     let mark = |event: &EventRow| {
         let kind = match event.kind.parse::<EventKind>().ok()? {
             EventKind::LimitWarning => MarkKind::Warning,
@@ -138,12 +138,12 @@ pub(super) fn marks(oldest_first: &[EventRow], compacted_at: Option<Millis>) -> 
             EventKind::GoalExtended => MarkKind::Extended,
             _ => return None,
         };
-        Some(Mark { at_ms: event.created_at_ms, kind, label: title(event.kind.parse().ok(), &event.kind) })
+        Some(PageMark { at_ms: event.created_at_ms, kind, label: title(event.kind.parse().ok(), &event.kind) })
     };
     let began = oldest_first.first().map(|event| event.created_at_ms);
     let compaction = compacted_at.filter(|at| began.is_some_and(|began| *at >= began));
-    let mut marks: Vec<Mark> = oldest_first.iter().filter_map(mark).collect();
-    marks.extend(compaction.map(|at_ms| Mark { at_ms, kind: MarkKind::Compaction, label: "Compacted".to_owned() }));
+    let mut marks: Vec<PageMark> = oldest_first.iter().filter_map(mark).collect();
+    marks.extend(compaction.map(|at_ms| PageMark { at_ms, kind: MarkKind::Compaction, label: "Compacted".to_owned() }));
     marks.sort_by_key(|mark| mark.at_ms);
     marks
 }

@@ -1,6 +1,6 @@
 //! Goals and runs that ended a short while ago.
 
-use super::{EndedCard, Ending, goals};
+use super::{EndedCard, RecentEnding, goals};
 use crate::overview::runs::RunView;
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::price::dollars;
@@ -29,9 +29,9 @@ pub(super) fn ended(db: Db<'_>, runs: &[RunLine], most: usize) -> Result<Vec<End
 
 fn of_goal(goal: &Goal) -> EndedCard {
     let ending = match goal.status {
-        GoalStatus::Abandoned => Ending::Abandoned,
-        _ if goal.is_unverified() => Ending::Unverified,
-        _ => Ending::Verified,
+        GoalStatus::Abandoned => RecentEnding::Abandoned,
+        _ if goal.is_unverified() => RecentEnding::Unverified,
+        _ => RecentEnding::Verified,
     };
     EndedCard {
         subject: goals::subject(goal),
@@ -51,10 +51,10 @@ fn of_run(line: RunLine) -> EndedCard {
     let seconds = (at_ms - line.started_at_ms).max(0) / 1_000;
     let reason = line.reason.as_deref().and_then(RunReason::parse);
     let ending = match line.status {
-        RunStatus::Killed => Ending::Killed,
-        RunStatus::Completed if reason.is_some_and(is_limited) => Ending::Limited,
-        RunStatus::Completed => Ending::Completed,
-        _ => Ending::Failed,
+        RunStatus::Killed => RecentEnding::Killed,
+        RunStatus::Completed if reason.is_some_and(is_limited) => RecentEnding::Limited,
+        RunStatus::Completed => RecentEnding::Completed,
+        _ => RecentEnding::Failed,
     };
     let run = RunView::new(line, false);
     let kind = if run.kind == RunKind::Loop { "loop" } else { "pipeline" };

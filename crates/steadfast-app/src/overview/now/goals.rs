@@ -1,7 +1,7 @@
 //! Puts each live goal where it belongs: it works, it waits, or it needs the user.
 
 use super::pace::{bars, burn, pace};
-use super::{Action, Doing, GoalCard, Need, NeedKind, Subject, WaitCard};
+use super::{Action, Doing, GoalCard, NeedKind, Subject, UserNeed, WaitCard};
 use crate::liveness;
 use crate::overview::{CompletionView, Today, goal_view_with, next_text, waits_for};
 use steadfast_model::clock::Millis;
@@ -27,10 +27,10 @@ const DOING_SHOWN: usize = 120;
 const REFUSALS: usize = 2;
 
 /// Where a live goal belongs.
-pub(super) enum Place {
+pub(super) enum GoalPlace {
     Working,
     Waiting(Box<WaitCard>),
-    Needs(Box<Need>),
+    Needs(Box<UserNeed>),
 }
 
 pub(super) fn subject(goal: &Goal) -> Subject {
@@ -44,7 +44,7 @@ pub(super) fn place(
     paths: &Paths,
     runs_live: bool,
     now: Millis,
-) -> Result<Option<Place>, StoreError> {
+) -> Result<Option<GoalPlace>, StoreError> {
     let next = if name::is_of_goal(&goal.session_id) {
         // A run that lost its engine is listed as a run.
         match goal.status {
@@ -56,8 +56,8 @@ pub(super) fn place(
         liveness::next(db, goal, paths, now)?
     };
     let hint = Screen::Terminal.spell(&next_text(db, goal, paths, now)?);
-    let need = |kind, why: String| Place::Needs(Box::new(need_of(goal, kind, why, hint.clone())));
-    let wait = |until, by: &str| Place::Waiting(Box::new(wait(goal, until, by)));
+    let need = |kind, why: String| GoalPlace::Needs(Box::new(need_of(goal, kind, why, hint.clone())));
+    let wait = |until, by: &str| GoalPlace::Waiting(Box::new(wait(goal, until, by)));
     Ok(Some(match (goal.status, goal.paused_reason, next) {
         (GoalStatus::Blocked, ..) => need(NeedKind::Blocked, blocked_reason(db, goal)?),
         (_, Some(PausedReason::SignOff), _) => need(NeedKind::SignOff, "the agent says that it is done".to_owned()),
@@ -65,7 +65,7 @@ pub(super) fn place(
             let mut need = need_of(goal, NeedKind::Stalled, stall.reason().to_owned(), hint.clone());
             // Another session can take over what its own session will not continue.
             need.actions.extend((stall == Stall::SessionClosed).then_some(Action::Adopt));
-            Place::Needs(Box::new(need))
+            GoalPlace::Needs(Box::new(need))
         }
         (_, Some(PausedReason::Interrupted), _) => need(NeedKind::Stalled, "you interrupted it".to_owned()),
         (_, _, Next::Wakes { at, by }) if goal.status != GoalStatus::Active || at > now => {
@@ -80,11 +80,11 @@ pub(super) fn place(
             Some(axis) => need(NeedKind::Limit, format!("{}: {}", axis.noun(), reached(goal, now))),
             None => need(NeedKind::Paused, why_paused(db, goal, reason)?),
         },
-        _ => Place::Working,
+        _ => GoalPlace::Working,
     }))
 }
 
-fn need_of(goal: &Goal, kind: NeedKind, why: String, hint: String) -> Need {
+fn need_of(goal: &Goal, kind: NeedKind, why: String, hint: String) -> UserNeed {
     let actions = match kind {
         NeedKind::Blocked | NeedKind::Paused => vec![Action::Resume, Action::Abandon],
         NeedKind::SignOff => vec![Action::Complete, Action::Resume, Action::Abandon],
@@ -95,7 +95,7 @@ fn need_of(goal: &Goal, kind: NeedKind, why: String, hint: String) -> Need {
     };
     let is_uncertain =
         matches!(goal.paused_reason, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain));
-    Need {
+    UserNeed {
         kind,
         subject: subject(goal),
         title: goal.objective.clone(),
@@ -171,7 +171,7 @@ fn why_paused(db: Db<'_>, goal: &Goal, reason: PausedReason) -> Result<String, S
 }
 
 /// A need for a goal whose completion is refused again and again, although it works on.
-pub(super) fn refused(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Option<Need>, StoreError> {
+pub(super) fn refused(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Option<UserNeed>, StoreError> {
     if goal.verify.is_empty() || goal.status != GoalStatus::Active {
         return Ok(None);
     }
@@ -182,7 +182,7 @@ pub(super) fn refused(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Re
     let (Some(first), true) = (failed.last(), failed.len() >= REFUSALS) else { return Ok(None) };
     let why = format!("its checks failed {} times in a row", failed.len());
     let hint = Screen::Terminal.spell(&next_text(db, goal, paths, now)?);
-    Ok(Some(Need { since_ms: first.created_at_ms, ..need_of(goal, NeedKind::Refused, why, hint) }))
+    Ok(Some(UserNeed { since_ms: first.created_at_ms, ..need_of(goal, NeedKind::Refused, why, hint) }))
 }
 
 /// The card of a goal that works.

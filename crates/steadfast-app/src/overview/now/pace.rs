@@ -22,7 +22,7 @@ pub struct Point {
 
 /// What a goal spends per hour of active time, and the limit that it reaches first at this pace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Pace {
+pub struct SpendPace {
     pub tokens_per_hour: i64,
     /// Null if a part of the cost is not known.
     pub usd_per_hour: Option<f64>,
@@ -96,7 +96,7 @@ pub(super) fn percent(used: i64, most: i64) -> i64 {
 }
 
 /// The pace of a live goal; `None` before it says something.
-pub(crate) fn pace(goal: &Goal, now: Millis) -> Option<Pace> {
+pub(crate) fn pace(goal: &Goal, now: Millis) -> Option<SpendPace> {
     let seconds = goal.active_seconds(now);
     if !goal.status.is_live() || seconds < PACE_AFTER_SECONDS || goal.total_tokens() == 0 {
         return None;
@@ -107,7 +107,7 @@ pub(crate) fn pace(goal: &Goal, now: Millis) -> Option<Pace> {
     let is_priced = goal.unpriced_tokens == 0;
     let seconds_left = first.map(|(_, left)| left);
     let cost_then = |left: i64| goal.cost_micros.saturating_add(scaled(goal.cost_micros, left, seconds));
-    Some(Pace {
+    Some(SpendPace {
         tokens_per_hour: scaled(goal.total_tokens(), HOUR / 1_000, seconds),
         usd_per_hour: is_priced.then(|| dollars(scaled(goal.cost_micros, HOUR / 1_000, seconds))),
         first: first.map(|(axis, _)| axis),

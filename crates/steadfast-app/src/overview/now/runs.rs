@@ -1,6 +1,6 @@
 //! Live runs, those that need the user, and runs that start later.
 
-use super::{Action, Need, NeedKind, RunCard, StageDot, Subject, WaitCard};
+use super::{Action, NeedKind, RunCard, StageDot, Subject, UserNeed, WaitCard};
 use crate::overview::runs::{RunView, Timestamp, talk};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{Run, StageStatus};
@@ -17,7 +17,7 @@ pub(super) fn subject(line: &RunView) -> Subject {
 /// A live run with its stages, and what it needs.
 pub(super) struct LiveRun {
     pub(super) card: RunCard,
-    pub(super) needs: Vec<Need>,
+    pub(super) needs: Vec<UserNeed>,
     pub(super) wait: Option<WaitCard>,
 }
 
@@ -47,7 +47,7 @@ fn dots(row: &RunRow) -> Vec<StageDot> {
     stages.map(|(number, stage)| StageDot { name: stage.name.clone(), status: status(number) }).collect()
 }
 
-fn approvals(db: Db<'_>, row: &RunRow, run: &RunView) -> Result<Vec<Need>, StoreError> {
+fn approvals(db: Db<'_>, row: &RunRow, run: &RunView) -> Result<Vec<UserNeed>, StoreError> {
     if !run.is_asking {
         return Ok(Vec::new());
     }
@@ -55,7 +55,7 @@ fn approvals(db: Db<'_>, row: &RunRow, run: &RunView) -> Result<Vec<Need>, Store
     let need = |asked: talk::ApprovalView| {
         let Timestamp(since_ms) = asked.asked_at;
         let stage = asked.stage_name.unwrap_or_else(|| asked.stage.to_string());
-        Need {
+        UserNeed {
             kind: NeedKind::Approval,
             subject: subject(run),
             title: format!("{} {}", run.kind, run.name),
@@ -71,8 +71,8 @@ fn approvals(db: Db<'_>, row: &RunRow, run: &RunView) -> Result<Vec<Need>, Store
     Ok(open.map(need).collect())
 }
 
-fn orphan(run: &RunView, since_ms: Millis) -> Need {
-    Need {
+fn orphan(run: &RunView, since_ms: Millis) -> UserNeed {
+    UserNeed {
         kind: NeedKind::EngineGone,
         subject: subject(run),
         title: format!("{} {}", run.kind, run.name),

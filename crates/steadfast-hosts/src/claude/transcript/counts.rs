@@ -46,7 +46,7 @@ fn agent_type(path: &Path) -> Option<String> {
 
 /// The fields of a line that matter here.
 #[derive(Default)]
-struct Line<'a> {
+struct TranscriptLine<'a> {
     kind: Option<&'a [u8]>,
     uuid: Option<&'a [u8]>,
     request_id: Option<&'a [u8]>,
@@ -64,7 +64,7 @@ struct Line<'a> {
 
 /// Adds the response of a line, if it has one. `None`: the line needs a full parser.
 fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
-    let mut fields = Line::default();
+    let mut fields = TranscriptLine::default();
     let mut skim = Skim::new(line);
     skim.object(|skim, key| {
         match key {
@@ -117,7 +117,7 @@ fn plain_or_none(raw: Option<&[u8]>) -> Option<Option<&str>> {
     raw.map_or(Some(None), |raw| plain(raw).map(Some))
 }
 
-fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
+fn message<'a>(skim: &mut Skim<'a>, fields: &mut TranscriptLine<'a>) -> Option<()> {
     skim.object(|skim, key| {
         match key {
             b"id" => skim.string_into(&mut fields.id)?,
@@ -130,7 +130,7 @@ fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
     })
 }
 
-fn usage<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<Tokens> {
+fn usage<'a>(skim: &mut Skim<'a>, fields: &mut TranscriptLine<'a>) -> Option<Tokens> {
     let mut tokens = Tokens::default();
     skim.object(|skim, key| {
         match key {

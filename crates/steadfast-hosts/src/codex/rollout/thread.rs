@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::text;
-use super::wire::{Tokens, made_at};
+use super::wire::{WireTokens, made_at};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::reading::Tier;
 
@@ -55,8 +55,8 @@ pub(super) struct Thread {
     /// The time of the line before; kept only while it is needed.
     previous_ms: Millis,
     /// The last total seen, and what was said of the last response beside it.
-    total: Option<Tokens>,
-    last: Option<Tokens>,
+    total: Option<WireTokens>,
+    last: Option<WireTokens>,
     /// How often the totals began anew.
     resets: u32,
     /// A `token_usage_record` was read since the last total.
@@ -210,7 +210,7 @@ impl Thread {
     }
 
     /// Stores a new total and returns the usage since the last one, unless records already counted it.
-    pub(super) fn count(&mut self, total: Tokens, last: Option<Tokens>) -> Option<Tokens> {
+    pub(super) fn count(&mut self, total: WireTokens, last: Option<WireTokens>) -> Option<WireTokens> {
         let before = self.total.replace(total);
         let known = std::mem::replace(&mut self.last, last);
         let recorded = std::mem::take(&mut self.recorded);
@@ -231,21 +231,21 @@ impl Thread {
             (None, Some(_)) => return None,
             (None, None) => total,
         };
-        (spent != Tokens::default()).then_some(spent)
+        (spent != WireTokens::default()).then_some(spent)
     }
 
     /// The usage of the last response, in files without totals. The client repeats it.
-    pub(super) fn count_last(&mut self, last: Tokens) -> Option<Tokens> {
+    pub(super) fn count_last(&mut self, last: WireTokens) -> Option<WireTokens> {
         let known = self.last.replace(last);
         let recorded = std::mem::take(&mut self.recorded);
         let answered = std::mem::take(&mut self.answered);
         let is_new = !recorded && !self.is_inheriting() && (answered || known != Some(last));
-        (is_new && last != Tokens::default()).then_some(last)
+        (is_new && last != WireTokens::default()).then_some(last)
     }
 
     /// The name of what was spent up to a total: the same whenever the file, or a copy of it, is read again.
-    pub(super) fn id_of_total(&self, total: Tokens) -> String {
-        let Tokens { input, cached, output, .. } = total;
+    pub(super) fn id_of_total(&self, total: WireTokens) -> String {
+        let WireTokens { input, cached, output, .. } = total;
         format!("{}#{}.{input}.{cached}.{output}", self.name(), self.resets)
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::backwards;
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RolloutLine<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     payload: Payload<'a>,
@@ -26,7 +26,7 @@ struct Payload<'a> {
 pub(crate) fn turn_runs(rollout: &Path) -> Option<bool> {
     let mut runs = None;
     let read = backwards::read(rollout, None, |line, _| {
-        let line: Option<Line<'_>> = serde_json::from_slice(line).ok();
+        let line: Option<RolloutLine<'_>> = serde_json::from_slice(line).ok();
         runs = line.filter(|line| line.kind == "event_msg").and_then(|line| match line.payload.kind? {
             "task_started" | "turn_started" => Some(true),
             "task_complete" | "turn_complete" | "turn_aborted" => Some(false),

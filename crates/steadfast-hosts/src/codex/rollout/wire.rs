@@ -60,14 +60,14 @@ fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Token counts as Codex writes them: `input` holds `cached` and `written`, `output` holds the reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::codex) struct Tokens {
+pub(in crate::codex) struct WireTokens {
     pub(super) input: i64,
     pub(super) cached: i64,
     pub(super) written: i64,
     pub(super) output: i64,
 }
 
-impl Tokens {
+impl WireTokens {
     /// Reads a usage object; the name of the field that is no whole number, if one is not.
     pub(in crate::codex) fn read(usage: &Value) -> Result<Self, &'static str> {
         Ok(Self {

@@ -14,11 +14,11 @@ const PATH_MAX: usize = 4_096;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitRequest {
     pub until: Option<Millis>,
-    pub condition: Option<Condition>,
+    pub condition: Option<WaitCondition>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
+pub enum WaitCondition {
     /// This command exits with 0.
     Command(String),
     /// This file exists; the path may be relative to the goal's directory.
@@ -111,9 +111,9 @@ impl WaitRequest {
             return Err(WaitError::TooLong(LONGEST / clock::DAY));
         }
         match &self.condition {
-            Some(Condition::Command(command)) => check_text("command", command, COMMAND_MAX),
-            Some(Condition::File(path)) => check_text("path", path, PATH_MAX),
-            Some(Condition::Process(_)) | None => Ok(()),
+            Some(WaitCondition::Command(command)) => check_text("command", command, COMMAND_MAX),
+            Some(WaitCondition::File(path)) => check_text("path", path, PATH_MAX),
+            Some(WaitCondition::Process(_)) | None => Ok(()),
         }
     }
 }

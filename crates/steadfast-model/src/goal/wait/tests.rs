@@ -104,8 +104,8 @@ fn a_request_is_bounded_and_an_agents_more_so() {
     assert_eq!(until(8 * clock::DAY).check(false, NOW), Ok(()));
     assert_eq!(until(367 * clock::DAY).check(false, NOW), Err(WaitError::TooLong(366)));
     let condition = |condition| WaitRequest { until: None, condition: Some(condition) }.check(false, NOW);
-    assert_eq!(condition(Condition::Command(" ".into())), Err(WaitError::Empty("command")));
-    assert_eq!(condition(Condition::File("a\0b".into())), Err(WaitError::Nul("path")));
-    let long = Condition::File("x".repeat(4_097));
+    assert_eq!(condition(WaitCondition::Command(" ".into())), Err(WaitError::Empty("command")));
+    assert_eq!(condition(WaitCondition::File("a\0b".into())), Err(WaitError::Nul("path")));
+    let long = WaitCondition::File("x".repeat(4_097));
     assert_eq!(condition(long), Err(WaitError::TooManyCharacters { what: "path", most: 4_096 }));
 }

@@ -2,31 +2,32 @@ use steadfast_model::testing::goal;
 
 use super::*;
 
-impl Command {
+impl ActionCommand {
     pub(in crate::actions) fn for_test(action: Action) -> Self {
         Self { action, subject: "g".into(), words: Vec::new(), directory: "/".into() }
     }
 }
 
-fn words(action: Action, fields: &Fields) -> Result<String, String> {
+fn words(action: Action, fields: &ActionFields) -> Result<String, String> {
     goal_words(&goal(), action, fields).map(|words| words.join(" ")).map_err(|error| error.to_string())
 }
 
 #[test]
 fn an_action_becomes_a_command_about_the_session() {
     let session = goal().session_id;
-    let none = Fields::default();
+    let none = ActionFields::default();
     let of = |verb: &str| Ok(format!("goal --session={session} {verb}"));
     assert_eq!(words(Action::Pause, &none), of("pause"));
     assert_eq!(words(Action::Complete, &none), of("complete"));
     assert_eq!(words(Action::Reconcile, &none), of("reconcile --accept-reset"));
-    let amounts = Fields { tokens: Some(" 2M ".to_owned()), usd: Some("5".to_owned()), ..Fields::default() };
+    let amounts =
+        ActionFields { tokens: Some(" 2M ".to_owned()), usd: Some("5".to_owned()), ..ActionFields::default() };
     assert_eq!(words(Action::Extend, &amounts), of("extend --add-tokens=2M --add-usd=5"));
     assert_eq!(words(Action::Extend, &none), Err("`amount` is missing".into()));
-    let places = Fields { from: Some("2".to_owned()), to: Some("1".to_owned()), ..Fields::default() };
+    let places = ActionFields { from: Some("2".to_owned()), to: Some("1".to_owned()), ..ActionFields::default() };
     assert_eq!(words(Action::QueueMove, &places), of("queue move -- 2 1"));
     assert_eq!(words(Action::QueueDrop, &places), of("queue drop -- 2"));
-    let adopter = Fields { session: Some("s2".to_owned()), ..Fields::default() };
+    let adopter = ActionFields { session: Some("s2".to_owned()), ..ActionFields::default() };
     let moved = goal();
     let adopt = goal_words(&moved, Action::Adopt, &adopter).unwrap();
     assert_eq!(adopt.join(" "), format!("goal --session=s2 adopt -- {}", moved.goal_id));
@@ -36,15 +37,19 @@ fn an_action_becomes_a_command_about_the_session() {
 #[test]
 fn no_field_becomes_a_flag() {
     for hostile in ["--all", "-1", "--db=/tmp/x", "1 --all", "\u{2014}x"] {
-        let fields =
-            Fields { tokens: Some(hostile.to_owned()), session: Some(hostile.to_owned()), ..Fields::default() };
+        let fields = ActionFields {
+            tokens: Some(hostile.to_owned()),
+            session: Some(hostile.to_owned()),
+            ..ActionFields::default()
+        };
         let extend = goal_words(&goal(), Action::Extend, &fields).unwrap();
         assert_eq!(extend[3..], [format!("--add-tokens={hostile}")]);
         let adopt = goal_words(&goal(), Action::Adopt, &fields).unwrap();
         assert_eq!(adopt[1], format!("--session={hostile}"));
     }
     for number in ["-1", "0", "--all", "1;ls", "1.5", "99999999999", ""] {
-        let fields = Fields { from: Some(number.to_owned()), to: Some("1".to_owned()), ..Fields::default() };
+        let fields =
+            ActionFields { from: Some(number.to_owned()), to: Some("1".to_owned()), ..ActionFields::default() };
         assert!(words(Action::QueueMove, &fields).is_err(), "{number}");
     }
 }

@@ -1,6 +1,6 @@
 //! Marks above a burn-down, each kind with a shape of its own, and the legend that names them.
 
-use steadfast_app::overview::goal_page::{Mark, MarkKind};
+use steadfast_app::overview::goal_page::{MarkKind, PageMark};
 use steadfast_model::clock;
 use steadfast_model::text;
 
@@ -36,14 +36,14 @@ fn word(kind: MarkKind) -> &'static str {
     }
 }
 
-pub(super) fn in_words(mark: &Mark) -> String {
+pub(super) fn in_words(mark: &PageMark) -> String {
     let label = text::headline(&mark.label, 80);
     let label = if label.is_empty() { label } else { format!(" ({label})") };
     format!("{}{label} at {}", word(mark.kind), clock::to_local(mark.at_ms))
 }
 
 /// Draws the newest marks in the band above the plot, each with a line down to the time axis.
-pub(super) fn draw(svg: &mut Svg, frame: &Frame, marks: &[Mark], top: f64, bottom: f64) {
+pub(super) fn draw(svg: &mut Svg, frame: &Frame, marks: &[PageMark], top: f64, bottom: f64) {
     for mark in marks.iter().skip(marks.len().saturating_sub(MOST_DRAWN)) {
         let x = frame.x(moment(mark.at_ms));
         svg.group("chart-mark", &in_words(mark), |svg| {
@@ -73,7 +73,7 @@ fn shape(svg: &mut Svg, kind: MarkKind, (x, y): (f64, f64)) {
     }
 }
 
-enum Entry {
+enum MarkEntry {
     Spent,
     Budget,
     Projection,
@@ -83,17 +83,17 @@ enum Entry {
 
 /// What the lines, areas and shapes of this chart mean.
 pub(super) struct Legend {
-    entries: Vec<Entry>,
+    entries: Vec<MarkEntry>,
 }
 
 impl Legend {
     pub(super) fn new(chart: &BurnDown<'_>, has_budget: bool, has_projection: bool) -> Self {
-        let mut entries = vec![Entry::Spent];
-        entries.extend(has_budget.then_some(Entry::Budget));
-        entries.extend(has_projection.then_some(Entry::Projection));
-        entries.extend((!chart.pauses.is_empty()).then_some(Entry::Paused));
+        let mut entries = vec![MarkEntry::Spent];
+        entries.extend(has_budget.then_some(MarkEntry::Budget));
+        entries.extend(has_projection.then_some(MarkEntry::Projection));
+        entries.extend((!chart.pauses.is_empty()).then_some(MarkEntry::Paused));
         let is_marked = |kind: &MarkKind| chart.marks.iter().any(|mark| mark.kind == *kind);
-        entries.extend(KINDS.into_iter().filter(is_marked).map(Entry::Marked));
+        entries.extend(KINDS.into_iter().filter(is_marked).map(MarkEntry::Marked));
         Self { entries }
     }
 
@@ -106,25 +106,25 @@ impl Legend {
             let x = count(index % COLUMNS) * COLUMN_WIDTH + 12.0;
             let y = count(index / COLUMNS) * ROW_HEIGHT + top + 8.0;
             let word = match entry {
-                Entry::Spent => {
+                MarkEntry::Spent => {
                     svg.line("chart-line", [x, y, x + 22.0, y]);
                     "spent"
                 }
-                Entry::Budget => {
+                MarkEntry::Budget => {
                     svg.line("chart-budget", [x, y, x + 22.0, y]);
                     "budget"
                 }
-                Entry::Projection => {
+                MarkEntry::Projection => {
                     svg.line("chart-projection", [x, y, x + 22.0, y]);
                     "at this pace"
                 }
-                Entry::Paused => {
+                MarkEntry::Paused => {
                     let area = [x, y - 7.0, 22.0, 14.0];
                     svg.rect("chart-pause", area, 0.0);
                     svg.hatch(4, area);
                     "paused"
                 }
-                Entry::Marked(kind) => {
+                MarkEntry::Marked(kind) => {
                     shape(svg, *kind, (x + 11.0, y));
                     word(*kind)
                 }

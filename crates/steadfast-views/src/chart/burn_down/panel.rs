@@ -1,6 +1,6 @@
 //! One plot of a burn-down: its axis, its line and its budget.
 
-use steadfast_app::overview::now::{Pace, Point};
+use steadfast_app::overview::now::{Point, SpendPace};
 use steadfast_model::clock::Millis;
 use steadfast_model::price;
 use steadfast_model::text;
@@ -58,7 +58,7 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    pub(super) fn new(pace: &Pace, last: Option<Point>, from: Millis, until: Millis) -> Option<Self> {
+    pub(super) fn new(pace: &SpendPace, last: Option<Point>, from: Millis, until: Millis) -> Option<Self> {
         let start = Point { at_ms: until, ..last? };
         let most = until.saturating_sub(from) / 3;
         let left = pace.seconds_left.map_or(most, |seconds| sane(seconds).saturating_mul(1_000));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::metrics::{Kind, METRICS, Spec};
+use crate::metrics::{METRICS, MetricKind, Spec};
 
 const PAGE: &str = include_str!("../../../../../docs/metrics.md");
 const DASHBOARD: &str = include_str!("../../../../../docs/grafana-dashboard.json");
@@ -27,10 +27,10 @@ fn names_say_kind_and_unit() {
         assert!(names.insert(name), "{name} twice");
         assert!(name.starts_with("steadfast_") && help.ends_with('.') && !help.contains(['\\', '\n']), "{name}");
         let base = name.strip_suffix("_total");
-        assert_eq!(base.is_some(), *kind == Kind::Counter, "{name}: only counters end in _total");
+        assert_eq!(base.is_some(), *kind == MetricKind::Counter, "{name}: only counters end in _total");
         assert!(base.unwrap_or(name).ends_with(suffix_of(unit)), "{name} is counted in {unit}");
         let is_ratio = help.contains("Used part of");
-        assert_eq!(name.ends_with("_ratio"), is_ratio && *kind == Kind::Gauge, "{name}");
+        assert_eq!(name.ends_with("_ratio"), is_ratio && *kind == MetricKind::Gauge, "{name}");
         assert!(labels.iter().all(|label| !["objective", "prompt", "session_id", "path"].contains(label)), "{name}");
     }
 }

@@ -8,9 +8,9 @@ use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::reading::Tokens;
 use steadfast_store::{Db, EventFilter, EventRow, GoalResponse, StoreError};
 
-use super::sent::{Mark, Sent};
-use super::span::{Span, SpanStatus};
-use super::{Subject, Trace, TraceOptions};
+use super::sent::{Sent, SentMark};
+use super::span::{SpanStatus, TraceSpan};
+use super::{Trace, TraceOptions, TraceSubject};
 
 /// Span events of a goal.
 const EVENTS_MOST: usize = 200;
@@ -88,15 +88,15 @@ impl Turns {
 }
 
 /// What the responses of a time used.
-struct Used<'a> {
+struct UsedTokens<'a> {
     tokens: Tokens,
     cost_micros: Option<i64>,
     model: Option<&'a str>,
 }
 
-fn used(responses: &[GoalResponse]) -> Option<Used<'_>> {
+fn used(responses: &[GoalResponse]) -> Option<UsedTokens<'_>> {
     let mut by_model = BTreeMap::<&str, i64>::new();
-    let mut sum = Used { tokens: Tokens::default(), cost_micros: Some(0), model: None };
+    let mut sum = UsedTokens { tokens: Tokens::default(), cost_micros: Some(0), model: None };
     for response in responses {
         sum.tokens += response.tokens;
         sum.cost_micros = sum.cost_micros.zip(response.cost_micros).map(|(sum, own)| sum.saturating_add(own));
@@ -106,7 +106,7 @@ fn used(responses: &[GoalResponse]) -> Option<Used<'_>> {
     (!responses.is_empty()).then_some(sum)
 }
 
-fn add_usage(span: &mut Span, responses: &[GoalResponse]) {
+fn add_usage(span: &mut TraceSpan, responses: &[GoalResponse]) {
     if let Some(used) = used(responses) {
         span.with_some("gen_ai.request.model", used.model).with_tokens(&used.tokens).with_cost(used.cost_micros);
     }
@@ -119,7 +119,7 @@ pub(super) fn trace(
     sent: &Sent,
     options: TraceOptions,
 ) -> Result<Trace, StoreError> {
-    let subject = Subject::Goal(goal.goal_id.clone());
+    let subject = TraceSubject::Goal(goal.goal_id.clone());
     let key = subject.key();
     let mut mark = sent.mark(&key);
     let ended_at_ms = if is_over { Some(db.over_since(&goal.goal_id)?.unwrap_or(goal.updated_at_ms)) } else { None };
@@ -150,14 +150,14 @@ pub(super) fn trace(
             root.add_event(kind, *at);
         }
         spans.push(root.into_json());
-        mark = Mark { ended_at_ms: Some(ended), ..mark };
+        mark = SentMark { ended_at_ms: Some(ended), ..mark };
     }
     Ok(Trace { subject, mark, spans })
 }
 
-fn turn_span(key: &str, goal: &Goal, turn: &Turn, responses: &[GoalResponse]) -> Span {
+fn turn_span(key: &str, goal: &Goal, turn: &Turn, responses: &[GoalResponse]) -> TraceSpan {
     let name = format!("invoke_agent {}", goal.host.capabilities().product);
-    let mut span = Span::child(key, &turn.number.to_string(), &name, turn.start_ms, turn.end_ms);
+    let mut span = TraceSpan::child(key, &turn.number.to_string(), &name, turn.start_ms, turn.end_ms);
     if turn.has_failed {
         span.status = SpanStatus::Error;
     }
@@ -172,8 +172,8 @@ fn turn_span(key: &str, goal: &Goal, turn: &Turn, responses: &[GoalResponse]) ->
     span
 }
 
-fn root(key: &str, goal: &Goal, ended: Millis, responses: &[GoalResponse], options: TraceOptions) -> Span {
-    let mut span = Span::root(key, "goal", goal.created_at_ms, ended);
+fn root(key: &str, goal: &Goal, ended: Millis, responses: &[GoalResponse], options: TraceOptions) -> TraceSpan {
+    let mut span = TraceSpan::root(key, "goal", goal.created_at_ms, ended);
     if goal.status == GoalStatus::Complete {
         span.status = SpanStatus::Ok;
     }

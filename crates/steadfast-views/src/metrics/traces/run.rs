@@ -6,9 +6,9 @@ use steadfast_model::run::{AgentKind, Plan, RunReason, RunStatus};
 use steadfast_model::text;
 use steadfast_store::{Db, IterationRow, RunRow, StoreError};
 
-use super::sent::{Mark, Sent};
-use super::span::{Span, SpanStatus};
-use super::{Subject, Trace, TraceOptions};
+use super::sent::{Sent, SentMark};
+use super::span::{SpanStatus, TraceSpan};
+use super::{Trace, TraceOptions, TraceSubject};
 
 pub(super) fn trace(
     db: Db<'_>,
@@ -17,7 +17,7 @@ pub(super) fn trace(
     options: TraceOptions,
     now: Millis,
 ) -> Result<Trace, StoreError> {
-    let subject = Subject::Run(row.run_id.clone());
+    let subject = TraceSubject::Run(row.run_id.clone());
     let key = subject.key();
     let mut mark = sent.mark(&key);
     let is_over = row.run.status != RunStatus::Running;
@@ -37,12 +37,12 @@ pub(super) fn trace(
     mark.until_ms = last;
     if let Some(ended) = ended_at_ms {
         spans.push(root(&key, row, ended, options).into_json());
-        mark = Mark { ended_at_ms: Some(ended), ..mark };
+        mark = SentMark { ended_at_ms: Some(ended), ..mark };
     }
     Ok(Trace { subject, mark, spans })
 }
 
-fn iteration_span(key: &str, row: &RunRow, iteration: &IterationRow, options: TraceOptions) -> Span {
+fn iteration_span(key: &str, row: &RunRow, iteration: &IterationRow, options: TraceOptions) -> TraceSpan {
     let (stage, number) = (iteration.id.stage, iteration.id.iteration);
     let plan = usize::try_from(stage).ok().and_then(|stage| row.plan.stages.get(stage.checked_sub(1)?));
     let host = plan.and_then(|plan| match &plan.agent.kind {
@@ -52,7 +52,7 @@ fn iteration_span(key: &str, row: &RunRow, iteration: &IterationRow, options: Tr
     let name =
         host.map_or_else(|| "invoke_agent".to_owned(), |host| format!("invoke_agent {}", host.capabilities().product));
     let (start, end) = (iteration.started_at_ms, iteration.committed_at_ms);
-    let mut span = Span::child(key, &format!("{stage} {number}"), &name, start, end);
+    let mut span = TraceSpan::child(key, &format!("{stage} {number}"), &name, start, end);
     span.with("gen_ai.operation.name", "invoke_agent");
     if let Some(host) = host {
         span.with_agent(host);
@@ -73,10 +73,10 @@ fn iteration_span(key: &str, row: &RunRow, iteration: &IterationRow, options: Tr
     span
 }
 
-fn root(key: &str, row: &RunRow, ended: Millis, options: TraceOptions) -> Span {
+fn root(key: &str, row: &RunRow, ended: Millis, options: TraceOptions) -> TraceSpan {
     let Plan { name, kind, .. } = &row.plan;
     let run = &row.run;
-    let mut span = Span::root(key, (*kind).into(), run.started_at_ms, ended);
+    let mut span = TraceSpan::root(key, (*kind).into(), run.started_at_ms, ended);
     span.status = if run.status == RunStatus::Completed { SpanStatus::Ok } else { SpanStatus::Error };
     // What follows the word may quote an error message or a person.
     let word = run.reason.as_deref().and_then(RunReason::parse).map(<&str>::from);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use steadfast_model::clock::{DAY, HOUR, Millis};
 
-use super::{Pending, Trace};
+use super::{PendingTrace, Trace};
 
 /// A row may be written a moment later than its time says.
 const LATE: Millis = HOUR;
@@ -15,12 +15,12 @@ pub struct Sent {
     /// What ended before was sent, or is too old to be sent.
     pub since_ms: Millis,
     #[serde(default)]
-    marks: BTreeMap<String, Mark>,
+    marks: BTreeMap<String, SentMark>,
 }
 
 /// How far a trace was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark {
+pub(super) struct SentMark {
     /// Turns or iterations up to this end were sent.
     pub(super) until_ms: Option<Millis>,
     /// When the goal or run ended, once its root was sent.
@@ -33,7 +33,7 @@ impl Sent {
         Self { since_ms: now - DAY, marks: BTreeMap::new() }
     }
 
-    pub(super) fn mark(&self, key: &str) -> Mark {
+    pub(super) fn mark(&self, key: &str) -> SentMark {
         self.marks.get(key).copied().unwrap_or_default()
     }
 
@@ -44,7 +44,7 @@ impl Sent {
 
     /// Everything that was pending at `now` is sent: what ended long before needs not be remembered, and neither does
     /// a live goal or run that is gone.
-    pub fn finish(&mut self, pending: &Pending, now: Millis) {
+    pub fn finish(&mut self, pending: &PendingTrace, now: Millis) {
         self.since_ms = self.since_ms.max(now - LATE);
         let since = self.since_ms;
         self.marks.retain(|key, mark| match mark.ended_at_ms {

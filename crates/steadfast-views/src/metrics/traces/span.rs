@@ -21,7 +21,7 @@ pub(super) enum SpanStatus {
     Error = 2,
 }
 
-pub(super) struct Span {
+pub(super) struct TraceSpan {
     trace_id: String,
     own_id: String,
     parent: Option<String>,
@@ -39,7 +39,7 @@ fn id(parts: &[&str], bytes: usize) -> String {
     text::hex(hash.get(..bytes).unwrap_or_default())
 }
 
-impl Span {
+impl TraceSpan {
     /// The span of a goal or run.
     pub(super) fn root(key: &str, name: &str, start_ms: Millis, end_ms: Millis) -> Self {
         Self {

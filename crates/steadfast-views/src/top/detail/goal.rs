@@ -7,7 +7,7 @@ use steadfast_model::clock::{self, Millis, SECOND};
 use steadfast_model::host::Host;
 use steadfast_model::text;
 
-use super::Page;
+use super::DetailPage;
 use crate::top::cards::{limit_bar, pace_words};
 use crate::top::style::{Tone, fit};
 use crate::top::words::{self, plain};
@@ -18,7 +18,7 @@ const CHECKS: usize = 6;
 const TAIL: usize = 6;
 const SPARK: usize = 48;
 
-pub(super) fn lines(page: &mut Page, goal: &GoalPage, now: Millis) {
+pub(super) fn lines(page: &mut DetailPage, goal: &GoalPage, now: Millis) {
     standing(page, goal, now);
     limits(page, goal);
     items(page, goal);
@@ -37,7 +37,7 @@ pub(super) fn lines(page: &mut Page, goal: &GoalPage, now: Millis) {
     page.push(Tone::Quiet, &format!("session {}", plain(&view.session_id)));
 }
 
-fn standing(page: &mut Page, goal: &GoalPage, now: Millis) {
+fn standing(page: &mut DetailPage, goal: &GoalPage, now: Millis) {
     let view = &goal.report.goal;
     let reason = view.paused_reason.map(|reason| format!(" ({})", reason.to_string().replace('_', " ")));
     let host = view.host.parse::<Host>().unwrap_or_default().capabilities().product;
@@ -59,7 +59,7 @@ fn standing(page: &mut Page, goal: &GoalPage, now: Millis) {
     page.wrap(Tone::Accent, "next: ", &plain(&view.next), 4);
 }
 
-fn limits(page: &mut Page, goal: &GoalPage) {
+fn limits(page: &mut DetailPage, goal: &GoalPage) {
     if !goal.bars.is_empty() || goal.pace.is_some() {
         page.heading("Limits");
     }
@@ -88,7 +88,7 @@ fn limits(page: &mut Page, goal: &GoalPage) {
     }
 }
 
-fn items(page: &mut Page, goal: &GoalPage) {
+fn items(page: &mut DetailPage, goal: &GoalPage) {
     let done = &goal.report.goal.done;
     if let Some(when) = &done.when {
         page.blank();
@@ -109,7 +109,7 @@ fn items(page: &mut Page, goal: &GoalPage) {
     }
 }
 
-fn checks(page: &mut Page, goal: &GoalPage, now: Millis) {
+fn checks(page: &mut DetailPage, goal: &GoalPage, now: Millis) {
     if goal.report.checks.is_empty() {
         return;
     }
@@ -144,7 +144,7 @@ fn checks(page: &mut Page, goal: &GoalPage, now: Millis) {
     }
 }
 
-fn events(page: &mut Page, goal: &GoalPage, now: Millis) {
+fn events(page: &mut DetailPage, goal: &GoalPage, now: Millis) {
     if goal.timeline.is_empty() {
         return;
     }
@@ -158,7 +158,7 @@ fn events(page: &mut Page, goal: &GoalPage, now: Millis) {
     }
 }
 
-fn event(page: &mut Page, row: &TimelineRow, now: Millis) {
+fn event(page: &mut DetailPage, row: &TimelineRow, now: Millis) {
     let when = clock::to_local_short(row.at_ms, now);
     let count = if row.count > 1 { format!(" ×{}", row.count) } else { String::new() };
     let tokens = if row.tokens > 0 { format!(" · +{} tokens", text::short_number(row.tokens)) } else { String::new() };
@@ -166,7 +166,7 @@ fn event(page: &mut Page, row: &TimelineRow, now: Millis) {
     page.wrap(Tone::Plain, &format!("  {when} "), &format!("{}{count}{tokens}{detail}", plain(&row.title)), 3);
 }
 
-fn spending(page: &mut Page, goal: &GoalPage) {
+fn spending(page: &mut DetailPage, goal: &GoalPage) {
     if goal.models.is_empty() {
         return;
     }

@@ -4,7 +4,7 @@ use steadfast_app::overview::runs::{IterationView, RunDetail, StageView};
 use steadfast_model::clock::{self, Millis, SECOND};
 use steadfast_model::text;
 
-use super::Page;
+use super::DetailPage;
 use crate::top::cards::stage_shape;
 use crate::top::style::Tone;
 use crate::top::words::{self, plain};
@@ -12,7 +12,7 @@ use crate::top::words::{self, plain};
 const ITERATIONS: usize = 8;
 const NOTES: usize = 5;
 
-pub(super) fn lines(page: &mut Page, detail: &RunDetail, log: &[String], now: Millis) {
+pub(super) fn lines(page: &mut DetailPage, detail: &RunDetail, log: &[String], now: Millis) {
     standing(page, detail, now);
     if detail.stages.len() > 1 {
         page.heading("Stages");
@@ -32,7 +32,7 @@ pub(super) fn lines(page: &mut Page, detail: &RunDetail, log: &[String], now: Mi
     page.push(Tone::Quiet, &format!("run {}", plain(&detail.run.run_id)));
 }
 
-fn standing(page: &mut Page, detail: &RunDetail, now: Millis) {
+fn standing(page: &mut DetailPage, detail: &RunDetail, now: Millis) {
     let run = &detail.run;
     let reason = run.reason.as_deref().map(|reason| format!(" ({})", plain(reason).replace('_', " ")));
     let state = match () {
@@ -77,7 +77,7 @@ fn standing(page: &mut Page, detail: &RunDetail, now: Millis) {
     }
 }
 
-fn stage_lines(page: &mut Page, stage: &StageView) {
+fn stage_lines(page: &mut DetailPage, stage: &StageView) {
     let (tone, shape) = stage_shape(stage.status);
     let reason = stage.reason.as_deref().map(|reason| format!(" · {}", plain(reason).replace('_', " ")));
     let status = stage.status.to_string().replace('_', " ");
@@ -96,7 +96,7 @@ fn stage_lines(page: &mut Page, stage: &StageView) {
 }
 
 /// Questions to the user and what the user said.
-fn talk(page: &mut Page, detail: &RunDetail) {
+fn talk(page: &mut DetailPage, detail: &RunDetail) {
     for approval in detail.approvals.iter().filter(|approval| approval.waiting) {
         page.heading(&format!("Stage {} waits for your yes", approval.stage));
         page.wrap(Tone::Warn, "  ", &plain(&approval.question), 8);
@@ -111,7 +111,7 @@ fn talk(page: &mut Page, detail: &RunDetail) {
     }
 }
 
-fn iterations(page: &mut Page, detail: &RunDetail, now: Millis) {
+fn iterations(page: &mut DetailPage, detail: &RunDetail, now: Millis) {
     if detail.history.is_empty() {
         return;
     }
@@ -128,7 +128,7 @@ fn iterations(page: &mut Page, detail: &RunDetail, now: Millis) {
     }
 }
 
-fn iteration_lines(page: &mut Page, iteration: &IterationView, has_stages: bool, now: Millis) {
+fn iteration_lines(page: &mut DetailPage, iteration: &IterationView, has_stages: bool, now: Millis) {
     let number = if has_stages {
         format!("{}.{}", iteration.stage, iteration.iteration)
     } else {

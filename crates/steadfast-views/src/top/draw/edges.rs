@@ -5,7 +5,7 @@ use steadfast_app::overview::now::Now;
 use steadfast_model::text::{self, count};
 
 use crate::top::asking;
-use crate::top::state::{Mode, Place, State, StatusKind};
+use crate::top::state::{Mode, StatusKind, TopPlace, TopState};
 use crate::top::style::{self, Tone, fit, sides};
 use crate::top::words::{self, plain};
 
@@ -15,7 +15,7 @@ const NEAR_PERCENT: i64 = 50;
 const MESSAGE_LINES: usize = 4;
 
 /// Needs, goals, runs, today's money against its cap, the plan, and the time.
-pub(in crate::top) fn header(state: &State, columns: usize) -> Line<'static> {
+pub(in crate::top) fn header(state: &TopState, columns: usize) -> Line<'static> {
     let palette = state.palette;
     let clock = match &state.trouble {
         Some(trouble) => palette.span(Tone::Bad, format!("not read since {}", words::time_of_day(trouble.since_ms))),
@@ -73,7 +73,7 @@ fn parts_of(now: &Now) -> Vec<(Tone, String)> {
 }
 
 /// Why the store cannot be read.
-pub(super) fn trouble(state: &State, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn trouble(state: &TopState, columns: usize) -> Vec<Line<'static>> {
     let Some(trouble) = &state.trouble else { return Vec::new() };
     let palette = state.palette;
     let mut shown = Vec::new();
@@ -100,7 +100,7 @@ fn typed_end(typed: &str, room: usize) -> String {
 }
 
 /// What is before the typed words, and the words.
-fn typing(state: &State, columns: usize) -> Option<(String, String)> {
+fn typing(state: &TopState, columns: usize) -> Option<(String, String)> {
     let (label, typed) = match &state.mode {
         Mode::Search => ("/".to_owned(), &state.search),
         Mode::Prompt(prompt) => (format!("{}: ", prompt.label), &prompt.typed),
@@ -111,22 +111,22 @@ fn typing(state: &State, columns: usize) -> Option<(String, String)> {
 }
 
 /// Where the cursor is while the user types.
-pub(super) fn cursor(state: &State, columns: usize) -> Option<usize> {
+pub(super) fn cursor(state: &TopState, columns: usize) -> Option<usize> {
     typing(state, columns).map(|(label, typed)| words::width(&label) + words::width(&typed))
 }
 
 /// The message or prompt above the keys; at least one line.
-pub(super) fn message(state: &State, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn message(state: &TopState, columns: usize) -> Vec<Line<'static>> {
     let palette = state.palette;
     if let Some((label, typed)) = typing(state, columns) {
         return vec![Line::from(vec![palette.span(Tone::Accent, label), palette.span(Tone::Plain, typed)])];
     }
     let Some(status) = &state.status else {
         let note = match state.place {
-            Place::Now if !state.search.is_empty() => {
+            TopPlace::Now if !state.search.is_empty() => {
                 format!("only what matches “{}”; esc shows all", plain(&state.search))
             }
-            Place::Runs => "only runs; esc shows all".to_owned(),
+            TopPlace::Runs => "only runs; esc shows all".to_owned(),
             _ => String::new(),
         };
         return vec![palette.line(Tone::Quiet, words::cut(&note, columns))];
@@ -144,7 +144,7 @@ pub(super) fn message(state: &State, columns: usize) -> Vec<Line<'static>> {
 type Offer = (String, String);
 
 /// The keys that do something now.
-pub(super) fn keys(state: &State, columns: usize) -> Line<'static> {
+pub(super) fn keys(state: &TopState, columns: usize) -> Line<'static> {
     let palette = state.palette;
     let (offers, end): (Vec<Offer>, Vec<(&str, &str)>) = match &state.mode {
         Mode::Confirm(_) => (Vec::new(), vec![("y", "yes"), ("any other key", "no")]),
@@ -175,12 +175,12 @@ pub(super) fn keys(state: &State, columns: usize) -> Line<'static> {
         Mode::Normal => {
             let mut offers = Vec::new();
             let mut offer = |key: &str, does: &str| offers.push((key.to_owned(), does.to_owned()));
-            if state.is_open || state.place == Place::Usage {
+            if state.is_open || state.place == TopPlace::Usage {
                 offer("esc", "back");
             } else if !state.rows.is_empty() {
                 offer("enter", "open");
             }
-            if let Some(row) = state.row().filter(|_| state.place != Place::Usage) {
+            if let Some(row) = state.row().filter(|_| state.place != TopPlace::Usage) {
                 for key in asking::KEYS {
                     if let Some(action) = asking::action_of(key, row) {
                         offer(&key.to_string(), asking::word(key, action, row));

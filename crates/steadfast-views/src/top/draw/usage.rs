@@ -4,7 +4,7 @@ use ratatui::text::Line;
 use steadfast_app::usage::charts::{UsageCharts, UsageDayView};
 use steadfast_model::text;
 
-use crate::top::state::{State, Usage};
+use crate::top::state::{TopState, Usage};
 use crate::top::style::{Palette, Tone, fit};
 use crate::top::words;
 
@@ -13,7 +13,7 @@ const BAR: usize = 60;
 /// What stands beside a bar: the date, tokens and money.
 const BESIDE: usize = 36;
 
-pub(super) fn lines(state: &State, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(state: &TopState, columns: usize) -> Vec<Line<'static>> {
     let palette = state.palette;
     let line = |tone, text: &str| palette.line(tone, words::cut(text, columns));
     match &state.usage {

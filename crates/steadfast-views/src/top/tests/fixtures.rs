@@ -2,8 +2,8 @@
 
 use steadfast_app::overview::goal_view;
 use steadfast_app::overview::now::{
-    Action, CapView, Doing, EndedCard, Ending, GoalCard, Header, LimitBar, Need, NeedKind, Now, Pace, PlanView, Point,
-    RunCard, StageDot, Subject, WaitCard,
+    Action, CapView, Doing, EndedCard, GoalCard, Header, LimitBar, NeedKind, Now, PlanView, Point, RecentEnding,
+    RunCard, SpendPace, StageDot, Subject, UserNeed, WaitCard,
 };
 use steadfast_app::overview::runs::{RunView, Timestamp, Usd};
 use steadfast_model::clock::{HOUR, MINUTE, Millis, SECOND};
@@ -15,7 +15,7 @@ use steadfast_store::testing::{START, World, goal};
 use steadfast_system::config::Config;
 use steadfast_system::paths::Paths;
 
-use crate::top::state::{Seen, State};
+use crate::top::state::{SeenView, TopState};
 use crate::top::style::Palette;
 
 /// The moment of all pages.
@@ -55,7 +55,7 @@ pub(in crate::top) fn working(id: &str, objective: &str) -> GoalCard {
             bar(Axis::Usd, "$1.20", "$5.00", 24),
             bar(Axis::Turns, "14 turns", "40 turns", 35),
         ],
-        pace: Some(Pace {
+        pace: Some(SpendPace {
             tokens_per_hour: 1_700_000,
             usd_per_hour: Some(2.0),
             first: Some(Axis::Tokens),
@@ -68,8 +68,8 @@ pub(in crate::top) fn working(id: &str, objective: &str) -> GoalCard {
     }
 }
 
-pub(in crate::top) fn need(kind: NeedKind, subject: Subject, title: &str, actions: &[Action]) -> Need {
-    Need {
+pub(in crate::top) fn need(kind: NeedKind, subject: Subject, title: &str, actions: &[Action]) -> UserNeed {
+    UserNeed {
         kind,
         subject,
         title: title.to_owned(),
@@ -188,7 +188,10 @@ pub(in crate::top) fn typical() -> Now {
             woken_by: "Claude Code".into(),
             actions: vec![Action::Resume],
         }],
-        ended: vec![ended(Ending::Verified, "Remove the old API"), ended(Ending::Failed, "Port to Windows")],
+        ended: vec![
+            ended(RecentEnding::Verified, "Remove the old API"),
+            ended(RecentEnding::Failed, "Port to Windows"),
+        ],
         ..empty()
     }
 }
@@ -244,10 +247,10 @@ pub(in crate::top) fn hostile() -> Now {
 }
 
 /// A screen that shows a page.
-pub(in crate::top) fn state(now: Now, columns: u16, lines: u16) -> State {
-    let mut state = State::new(columns, lines, Palette { has_colour: true });
+pub(in crate::top) fn state(now: Now, columns: u16, lines: u16) -> TopState {
+    let mut state = TopState::new(columns, lines, Palette { has_colour: true });
     state.at_ms = now.at_ms;
-    state.seen = Seen::Now(Box::new(now));
+    state.seen = SeenView::Now(Box::new(now));
     state.list_rows();
     state
 }

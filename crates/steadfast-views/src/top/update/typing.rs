@@ -4,10 +4,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use steadfast_app::overview::now::Action;
 use steadfast_model::text;
 
-use super::{Ask, Effect, busy, fail};
-use crate::actions::Fields;
+use super::{Ask, TopEffect, busy, fail};
+use crate::actions::ActionFields;
 use crate::top::asking;
-use crate::top::state::{Mode, Place, Prompt, State};
+use crate::top::state::{Mode, TextPrompt, TopPlace, TopState};
 use crate::top::words;
 
 /// The most that can be typed.
@@ -32,7 +32,7 @@ fn edit(typed: &mut String, key: KeyEvent) -> bool {
 }
 
 /// Pasted text goes to where the user types, as one line; elsewhere it is dropped.
-pub(super) fn paste(state: &mut State, text: &str) {
+pub(super) fn paste(state: &mut TopState, text: &str) {
     let text = words::plain(text);
     match &mut state.mode {
         Mode::Search => {
@@ -45,7 +45,7 @@ pub(super) fn paste(state: &mut State, text: &str) {
 }
 
 /// The list shows what matches while the user types; enter searches everything.
-pub(super) fn search(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
+pub(super) fn search(state: &mut TopState, key: KeyEvent, effects: &mut Vec<TopEffect>) {
     match key.code {
         KeyCode::Esc => {
             state.search.clear();
@@ -53,11 +53,11 @@ pub(super) fn search(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>
         }
         KeyCode::Enter => {
             if !state.search.trim().is_empty() {
-                state.place = Place::Found;
+                state.place = TopPlace::Found;
                 state.found.clear();
                 state.list_rows();
                 busy(state, format!("searching for “{}” …", state.search));
-                effects.push(Effect::Read(Ask::Find(state.search.clone())));
+                effects.push(TopEffect::Read(Ask::Find(state.search.clone())));
             }
         }
         KeyCode::Up | KeyCode::Down => {
@@ -74,13 +74,17 @@ pub(super) fn search(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>
     }
 }
 
-pub(super) fn prompt(state: &mut State, mut prompt: Prompt, key: KeyEvent, effects: &mut Vec<Effect>) {
+pub(super) fn prompt(state: &mut TopState, mut prompt: TextPrompt, key: KeyEvent, effects: &mut Vec<TopEffect>) {
     match key.code {
         KeyCode::Esc => state.status = None,
         KeyCode::Enter => match fields(&prompt) {
             Ok(fields) => {
                 busy(state, format!("{}: {} …", prompt.label.to_lowercase(), prompt.typed.trim()));
-                effects.push(Effect::Act { action: prompt.action, subject: prompt.subject, fields: Box::new(fields) });
+                effects.push(TopEffect::Act {
+                    action: prompt.action,
+                    subject: prompt.subject,
+                    fields: Box::new(fields),
+                });
             }
             Err(why) => {
                 fail(state, why);
@@ -95,7 +99,7 @@ pub(super) fn prompt(state: &mut State, mut prompt: Prompt, key: KeyEvent, effec
 }
 
 /// What the typed words mean.
-fn fields(prompt: &Prompt) -> Result<Fields, String> {
+fn fields(prompt: &TextPrompt) -> Result<ActionFields, String> {
     let text = prompt.typed.trim();
     if prompt.action == Action::Extend {
         return asking::amounts(text);
@@ -106,7 +110,7 @@ fn fields(prompt: &Prompt) -> Result<Fields, String> {
     let text = (!text.is_empty()).then(|| text.to_owned());
     let stage = prompt.stage.clone();
     Ok(match prompt.action {
-        Action::Say => Fields { text, ..Fields::default() },
-        _ => Fields { reason: text, stage, ..Fields::default() },
+        Action::Say => ActionFields { text, ..ActionFields::default() },
+        _ => ActionFields { reason: text, stage, ..ActionFields::default() },
     })
 }

@@ -4,17 +4,17 @@ use super::*;
 
 const OWN: &str = "127.0.0.1:7777";
 
-fn guard(tunnels: &[&str]) -> Guard {
+fn guard(tunnels: &[&str]) -> RequestGuard {
     let tunnels: Vec<String> = tunnels.iter().map(|name| (*name).to_owned()).collect();
-    Guard::new(7777, &tunnels, Some(Secret::of("m".repeat(32)))).unwrap()
+    RequestGuard::new(7777, &tunnels, Some(Secret::of("m".repeat(32)))).unwrap()
 }
 
-fn cookie(guard: &Guard) -> String {
+fn cookie(guard: &RequestGuard) -> String {
     let key = guard.add_key().unwrap();
     guard.enter(key.reveal()).unwrap().split(';').next().unwrap().to_owned()
 }
 
-fn ask(guard: &Guard, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<(), Refusal> {
+fn ask(guard: &RequestGuard, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<(), RequestRefusal> {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -47,13 +47,13 @@ fn only_listed_hosts_are_served() {
     ];
     for (host, is_allowed) in table {
         let asked = ask(&guard, "GET", "/", &[("host", host), ("cookie", &cookie)]);
-        assert_eq!(asked, if is_allowed { Ok(()) } else { Err(Refusal::Host) }, "{host}");
+        assert_eq!(asked, if is_allowed { Ok(()) } else { Err(RequestRefusal::Host) }, "{host}");
     }
-    assert_eq!(ask(&guard, "GET", "/", &[("cookie", &cookie)]), Err(Refusal::Host), "none");
+    assert_eq!(ask(&guard, "GET", "/", &[("cookie", &cookie)]), Err(RequestRefusal::Host), "none");
     let two = [("host", OWN), ("host", "evil.example"), ("cookie", cookie.as_str())];
-    assert_eq!(ask(&guard, "GET", "/", &two), Err(Refusal::Host));
+    assert_eq!(ask(&guard, "GET", "/", &two), Err(RequestRefusal::Host));
     let absolute = ask(&guard, "GET", "http://evil.example/", &[("host", OWN), ("cookie", &cookie)]);
-    assert_eq!(absolute, Err(Refusal::Host));
+    assert_eq!(absolute, Err(RequestRefusal::Host));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn other_pages_are_refused() {
         assert_eq!(with("GET", OWN, "sec-fetch-site", site), Ok(()));
     }
     for site in ["cross-site", "same-site", "", "None", "same-origin, none"] {
-        assert_eq!(with("GET", OWN, "sec-fetch-site", site), Err(Refusal::Site), "{site}");
+        assert_eq!(with("GET", OWN, "sec-fetch-site", site), Err(RequestRefusal::Site), "{site}");
     }
     let table = [
         (OWN, "http://127.0.0.1:7777", true),
@@ -84,12 +84,12 @@ fn other_pages_are_refused() {
     ];
     for (host, origin, is_allowed) in table {
         for method in ["GET", "POST"] {
-            let expected = if is_allowed { Ok(()) } else { Err(Refusal::Origin) };
+            let expected = if is_allowed { Ok(()) } else { Err(RequestRefusal::Origin) };
             assert_eq!(with(method, host, "origin", origin), expected, "{method} {host} {origin}");
         }
     }
     for method in ["POST", "PUT", "DELETE"] {
-        assert_eq!(with(method, OWN, "x-nothing", ""), Err(Refusal::Origin), "{method} without an origin");
+        assert_eq!(with(method, OWN, "x-nothing", ""), Err(RequestRefusal::Origin), "{method} without an origin");
     }
 }
 
@@ -99,15 +99,15 @@ fn a_request_needs_the_token_and_metrics_may_have_their_own() {
     let cookie = cookie(&guard);
     let ask = |path, name, value: &str| ask(&guard, "GET", path, &[("host", OWN), (name, value)]);
     for path in ["/", "/now.json", "/assets/style.css", "/events", "/metrics", "/enter", "/nothing"] {
-        assert_eq!(ask(path, "x-nothing", ""), Err(Refusal::Token), "{path}");
-        assert_eq!(ask(path, "cookie", "steadfast_7777="), Err(Refusal::Token), "{path}");
-        assert_eq!(ask(path, "cookie", &cookie.replace("7777", "7778")), Err(Refusal::Token), "{path}");
+        assert_eq!(ask(path, "x-nothing", ""), Err(RequestRefusal::Token), "{path}");
+        assert_eq!(ask(path, "cookie", "steadfast_7777="), Err(RequestRefusal::Token), "{path}");
+        assert_eq!(ask(path, "cookie", &cookie.replace("7777", "7778")), Err(RequestRefusal::Token), "{path}");
         assert_eq!(ask(path, "cookie", &cookie), Ok(()), "{path}");
         assert_eq!(ask(path, "cookie", &format!("a=b; steadfast_7777=x; {cookie}")), Ok(()), "{path}");
         let bearer = format!("Bearer {}", "m".repeat(32));
-        let expected = if path == "/metrics" { Ok(()) } else { Err(Refusal::Token) };
+        let expected = if path == "/metrics" { Ok(()) } else { Err(RequestRefusal::Token) };
         assert_eq!(ask(path, "authorization", &bearer), expected, "{path}");
-        assert_eq!(ask(path, "authorization", "Bearer mm"), Err(Refusal::Token), "{path}");
+        assert_eq!(ask(path, "authorization", "Bearer mm"), Err(RequestRefusal::Token), "{path}");
     }
     assert_eq!(ask("/enter/anything", "x-nothing", ""), Ok(()), "the key is checked later");
 }

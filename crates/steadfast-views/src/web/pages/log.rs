@@ -13,7 +13,7 @@ use crate::web::logs;
 const LINES: usize = 300;
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Output {
+pub(super) struct LogOutput {
     pub(super) stage: u32,
     pub(super) iteration: u32,
     pub(super) lines: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) struct Output {
 }
 
 /// The output of the iteration that was chosen, or of the newest one; `None` if there is none.
-pub(super) fn tail(paths: &Paths, row: &RunRow, (stage, iteration): (Option<u32>, Option<u32>)) -> Option<Output> {
+pub(super) fn tail(paths: &Paths, row: &RunRow, (stage, iteration): (Option<u32>, Option<u32>)) -> Option<LogOutput> {
     let all = log::attempts(&paths.home, &row.run_id);
     let is_chosen = |id: &&AttemptId| {
         stage.is_none_or(|stage| stage == id.stage) && iteration.is_none_or(|iteration| iteration == id.iteration)
@@ -43,5 +43,5 @@ pub(super) fn tail(paths: &Paths, row: &RunRow, (stage, iteration): (Option<u32>
     if is_over {
         lines.extend(logs::errors(&attempt.errors()).lines().map(str::to_owned));
     }
-    Some(Output { stage: id.stage, iteration: id.iteration, lines, next, is_cut: from > 0, is_over })
+    Some(LogOutput { stage: id.stage, iteration: id.iteration, lines, next, is_cut: from > 0, is_over })
 }

@@ -44,7 +44,7 @@ pub(super) fn content(
 }
 
 /// The title and values of a run's page.
-fn of(detail: &RunDetail, goal_id: Option<String>, output: Option<&log::Output>) -> (String, Value) {
+fn of(detail: &RunDetail, goal_id: Option<String>, output: Option<&log::LogOutput>) -> (String, Value) {
     let run = &detail.run;
     let graph = (detail.stages.len() > 1).then(|| chart(charts::stage_graph(&detail.stages)));
     let mut iterations: Vec<_> = detail.history.iter().map(serde).collect();

@@ -119,7 +119,7 @@ fn pages(goal: &Goal) -> Vec<Page> {
 }
 
 fn shown(paths: &Paths, page: &Page) -> String {
-    let rendered = html(paths, page, &Shell::default());
+    let rendered = html(paths, page, &PageShell::default());
     assert_eq!(rendered.status, 200, "{page:?}: {}", rendered.html);
     rendered.html
 }
@@ -164,10 +164,10 @@ fn assert_inert(html: &str) {
 fn without_a_store_the_first_page_teaches_the_next_command() {
     let directory = tempfile::tempdir().unwrap();
     let paths = paths(directory.path());
-    let first = html(&paths, &Page::Now, &Shell::default());
+    let first = html(&paths, &Page::Now, &PageShell::default());
     assert_eq!(first.status, 200);
     assert!(first.html.contains("steadfast demo") && first.html.contains("steadfast setup claude"), "{}", first.html);
-    let goal = html(&paths, &Page::Goal { id: "x".into() }, &Shell::default());
+    let goal = html(&paths, &Page::Goal { id: "x".into() }, &PageShell::default());
     assert_eq!(goal.status, 404);
     let (status, json) = json(&paths, &Page::Now);
     assert_eq!(status, 404);
@@ -185,7 +185,7 @@ fn an_empty_store_teaches_too() {
     let search = shown(&paths, &Page::Search { words: "nothing here".into() });
     assert!(search.contains("Nothing matches"), "{search}");
     for page in [Page::Goal { id: "none".into() }, Page::Run { id: "none".into(), stage: None, iteration: None }] {
-        let missing = html(&paths, &page, &Shell::default());
+        let missing = html(&paths, &page, &PageShell::default());
         assert_eq!(missing.status, 404);
         assert!(missing.html.contains("with the id `none`"), "{}", missing.html);
     }
@@ -198,7 +198,7 @@ fn an_unusable_store_is_a_page_with_its_hint() {
     fs_err::create_dir_all(&paths.home).unwrap();
     fs_err::write(&paths.store, "this is no database, and it is long enough to be looked at by SQLite".repeat(40))
         .unwrap();
-    let page = html(&paths, &Page::Now, &Shell::default());
+    let page = html(&paths, &Page::Now, &PageShell::default());
     assert_eq!(page.status, 503);
     assert!(page.html.contains("is not a usable database") && page.html.contains("steadfast db recover"));
 }
@@ -211,7 +211,7 @@ fn every_page_of_a_small_store_shows_what_is_in_it() {
     assert!(now.contains("abandoned"), "{now}");
     let page = shown(&paths, &Page::Goal { id: goal.goal_id.clone() });
     assert!(page.contains("exit code 1") && page.contains("Queue"), "{page}");
-    let short = html(&paths, &Page::Goal { id: goal.goal_id[..8].to_owned() }, &Shell::default());
+    let short = html(&paths, &Page::Goal { id: goal.goal_id[..8].to_owned() }, &PageShell::default());
     assert_eq!(short.status, 200, "a prefix is enough");
     let run = shown(&paths, &Page::Run { id: RUN.into(), stage: None, iteration: None });
     assert!(run.contains("first line\nAll tests pass\n"), "{run}");
@@ -227,9 +227,9 @@ fn hostile_text_is_inert_on_every_page() {
     let now = shown(&paths, &Page::Now);
     assert!(now.contains("&lt;script&gt;alert(1)") && now.contains("{{ 7*7 }}"), "{now}");
     let notice = Some(Notice { is_error: true, text: HOSTILE.into() });
-    assert_inert(&html(&paths, &Page::Now, &Shell { read_only: true, notice }).html);
+    assert_inert(&html(&paths, &Page::Now, &PageShell { read_only: true, notice }).html);
     for page in [Page::Search { words: HOSTILE.into() }, Page::Goal { id: HOSTILE.into() }] {
-        assert_inert(&html(&paths, &page, &Shell::default()).html);
+        assert_inert(&html(&paths, &page, &PageShell::default()).html);
     }
     assert_inert(&template::broken(HOSTILE));
 }
@@ -238,7 +238,7 @@ fn hostile_text_is_inert_on_every_page() {
 fn a_page_that_is_read_only_has_no_forms_but_the_search() {
     let (_world, paths, goal) = world("All tests pass");
     for page in pages(&goal) {
-        let shell = Shell { read_only: true, notice: None };
+        let shell = PageShell { read_only: true, notice: None };
         let html = html(&paths, &page, &shell).html;
         assert_eq!(html.matches("method=\"post\"").count(), 0, "{page:?}");
         assert!(html.contains("read-only"));
@@ -351,7 +351,7 @@ fn the_usage_page_shows_charts_or_says_that_there_are_none() {
     let header =
         Header { live_goals: 0, live_runs: 0, today_tokens: 0, today_cost_usd: Some(0.0), caps: vec![], plan: vec![] };
     let charts = charts::charts(&[], 7, &TimeZone::UTC, clock::wall());
-    let page = rendered(&Page::Usage { days: 7 }, &Shell::default(), Ok(usage::of(&charts, &header, 7)));
+    let page = rendered(&Page::Usage { days: 7 }, &PageShell::default(), Ok(usage::of(&charts, &header, 7)));
     assert_eq!(page.status, 200, "{}", page.html);
     assert!(page.html.contains("No usage in these days"), "{}", page.html);
     assert_inert(&page.html);

@@ -15,7 +15,7 @@ use super::store_quota;
 const BETWEEN: &str = " · ";
 
 /// What the segments are about.
-struct Facts<'a> {
+struct SegmentFacts<'a> {
     paths: &'a Paths,
     input: &'a Value,
     store: Option<&'a Store>,
@@ -40,7 +40,7 @@ pub(super) fn line(paths: &Paths, input: &Value, asked: &[Segment]) -> String {
         liveness::by_now(db, &goal, now).ok().map(std::borrow::Cow::into_owned)
     });
     let shows_plan = asked.contains(&Segment::Plan);
-    let facts = Facts { paths, input, store: store.as_ref(), session_id, goal, shows_plan, now };
+    let facts = SegmentFacts { paths, input, store: store.as_ref(), session_id, goal, shows_plan, now };
     let shown: Vec<String> = asked
         .iter()
         .filter_map(|segment| facts.show(*segment).ok().flatten())
@@ -49,7 +49,7 @@ pub(super) fn line(paths: &Paths, input: &Value, asked: &[Segment]) -> String {
     shown.join(BETWEEN)
 }
 
-impl Facts<'_> {
+impl SegmentFacts<'_> {
     fn show(&self, segment: Segment) -> Result<Option<String>, StoreError> {
         Ok(match segment {
             Segment::Goal => self.db().zip(self.goal.as_ref()).map(|(db, goal)| self.goal(db, goal)).transpose()?,

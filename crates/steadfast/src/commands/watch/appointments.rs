@@ -10,7 +10,7 @@ use steadfast_model::text;
 use steadfast_store::Appointment;
 use steadfast_system::env_vars;
 
-use super::report::Subject;
+use super::report::ReportSubject;
 use super::watching::Round;
 use crate::error::CliError;
 use crate::watch as starting;
@@ -46,7 +46,11 @@ fn keep(round: &mut Round<'_>, row: &Appointment, now: Millis) -> Result<(), Cli
     if before.is_some_and(|before| before.run.status == RunStatus::Running) {
         let why = "skipped: the run before had not ended";
         round.store.write(|db| db.skip_appointment(row, why))?;
-        round.report.line("skipped", Subject::Run(&row.appointment_id), &format!("{} {}: {why}", row.kind, row.name));
+        round.report.line(
+            "skipped",
+            ReportSubject::Run(&row.appointment_id),
+            &format!("{} {}: {why}", row.kind, row.name),
+        );
         return Ok(());
     }
     start(round, row, &run_id)
@@ -81,7 +85,7 @@ fn start(round: &mut Round<'_>, row: &Appointment, run_id: &str) -> Result<(), C
         return miss(round, row, &text::headline(error, 200));
     }
     round.store.write(|db| db.keep_appointment(row))?;
-    round.report.line("started", Subject::Run(run_id), &format!("{} {} at its time", row.kind, row.name));
+    round.report.line("started", ReportSubject::Run(run_id), &format!("{} {} at its time", row.kind, row.name));
     // Its engine may need to be started again.
     round.outlook.waits = true;
     Ok(())
@@ -90,6 +94,6 @@ fn start(round: &mut Round<'_>, row: &Appointment, run_id: &str) -> Result<(), C
 fn miss(round: &mut Round<'_>, row: &Appointment, error: &str) -> Result<(), CliError> {
     round.store.write(|db| db.miss_appointment(row, error, clock::now()))?;
     let detail = format!("{} {}: {error}", row.kind, row.name);
-    round.report.line("missed", Subject::Run(&row.appointment_id), &detail);
+    round.report.line("missed", ReportSubject::Run(&row.appointment_id), &detail);
     Ok(())
 }

@@ -9,7 +9,7 @@ use steadfast_model::run::restart::{self, Restart};
 use steadfast_store::{RunFilter, RunLine};
 use steadfast_system::process::ProcessId;
 
-use super::report::Subject;
+use super::report::ReportSubject;
 use super::watching::Round;
 use crate::commands::runs;
 use crate::error::CliError;
@@ -56,10 +56,12 @@ fn restart(round: &mut Round<'_>, line: &RunLine) -> Result<(), CliError> {
     match runs::restart(round.paths, &row) {
         Ok(child) => {
             let detail = format!("{about}, whose engine was gone (pid {})", child.id());
-            round.report.line("resumed", Subject::Run(&line.run_id), &detail);
+            round.report.line("resumed", ReportSubject::Run(&line.run_id), &detail);
             round.children.add_engine(child);
         }
-        Err(error) => round.report.line("failed", Subject::Run(&line.run_id), &format!("{about}: {}", error.message)),
+        Err(error) => {
+            round.report.line("failed", ReportSubject::Run(&line.run_id), &format!("{about}: {}", error.message))
+        }
     }
     Ok(())
 }
@@ -69,6 +71,6 @@ fn give_up(round: &mut Round<'_>, line: &RunLine) -> Result<(), CliError> {
     let Some(row) = round.store.read().run(&line.run_id)? else { return Ok(()) };
     round.store.write(|db| db.mark_orphan(&row, clock::now()))?;
     let detail = format!("{} {}: its engine ended again and again without progress", line.kind, line.name);
-    round.report.line("gave_up", Subject::Run(&line.run_id), &detail);
+    round.report.line("gave_up", ReportSubject::Run(&line.run_id), &detail);
     Ok(())
 }

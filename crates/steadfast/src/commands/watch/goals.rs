@@ -18,7 +18,7 @@ use steadfast_hosts::wake::{WakeCommand, WakeRequest};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::Change;
 use steadfast_model::goal::liveness::Stall;
-use steadfast_model::goal::watch::{self, Step};
+use steadfast_model::goal::watch::{self, WatchStep};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::prompt::Wording;
 use steadfast_model::run::name;
@@ -29,7 +29,7 @@ use steadfast_system::{env_vars, paths};
 use super::children::HeadlessAgent;
 use super::handover;
 use super::journal::{Journal, ORIGIN};
-use super::report::Subject;
+use super::report::ReportSubject;
 use super::watching::Round;
 use crate::error::CliError;
 use crate::waiting::{self, Looked};
@@ -41,7 +41,7 @@ const MESSAGE_LIMIT: Duration = Duration::from_secs(20);
 /// Looks at every goal that is not over.
 pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
     if let Some(goal) = Journal::of(round.paths).recover(round.store, clock::now())? {
-        round.report.line("recovered", Subject::Goal(&goal.goal_id), "its wake-up was claimed and not delivered");
+        round.report.line("recovered", ReportSubject::Goal(&goal.goal_id), "its wake-up was claimed and not delivered");
     }
     for (agent, how) in round.children.ended_agents() {
         agent_ended(round, &agent, &how)?;
@@ -72,7 +72,11 @@ fn start_queued(round: &mut Round<'_>) -> Result<(), CliError> {
         }
         if let Some(goal) = action::start_next(round.store, &Place::from(&session), ORIGIN, clock::now())? {
             let about = text::headline(&goal.objective, 80);
-            round.report.line("started", Subject::Goal(&goal.goal_id), &format!("the next of the queue: {about}"));
+            round.report.line(
+                "started",
+                ReportSubject::Goal(&goal.goal_id),
+                &format!("the next of the queue: {about}"),
+            );
         }
     }
     Ok(())
@@ -106,12 +110,12 @@ fn look_at(round: &mut Round<'_>, goal: Goal) -> Result<(), CliError> {
         }
     }
     match watch::step(&goal, facts, idle_since, now) {
-        Step::WakeClient => wake_client(round, &goal, session.as_ref(), now)?,
-        Step::WakeHeadless => wake_headless(round, &goal, session.as_ref(), now)?,
-        Step::Tell(stall) => tell(round, &goal, stall, now)?,
-        Step::LookAt(at) => round.outlook.look_at(at),
-        Step::Moves => round.outlook.waits = true,
-        Step::Rests => {}
+        WatchStep::WakeClient => wake_client(round, &goal, session.as_ref(), now)?,
+        WatchStep::WakeHeadless => wake_headless(round, &goal, session.as_ref(), now)?,
+        WatchStep::Tell(stall) => tell(round, &goal, stall, now)?,
+        WatchStep::LookAt(at) => round.outlook.look_at(at),
+        WatchStep::Moves => round.outlook.waits = true,
+        WatchStep::Rests => {}
     }
     Ok(())
 }
@@ -122,7 +126,7 @@ fn look_at_wait(round: &mut Round<'_>, goal: Goal) -> Result<Option<Goal>, Store
         return Ok(Some(goal));
     }
     if waiting::look(round.paths, round.store, &goal)? == Looked::Met {
-        round.report.line("met", Subject::Goal(&goal.goal_id), "what it waited for has come");
+        round.report.line("met", ReportSubject::Goal(&goal.goal_id), "what it waited for has come");
     }
     let goal = round.store.read().goal(&goal.session_id)?;
     if let Some(at) = goal.as_ref().and_then(|goal| goal.wait.as_ref()?.next_check()) {
@@ -138,7 +142,7 @@ fn idle_since(goal: &Goal, session: Option<&Session>) -> Millis {
 
 fn tell(round: &mut Round<'_>, goal: &Goal, stall: Stall, now: Millis) -> Result<(), StoreError> {
     if change_if_same(round.store, goal, |goal| Some(watch::told(goal, stall, now)))?.is_some() {
-        round.report.line("told", Subject::Goal(&goal.goal_id), &format!("it stands still: {}", stall.reason()));
+        round.report.line("told", ReportSubject::Goal(&goal.goal_id), &format!("it stands still: {}", stall.reason()));
     }
     Ok(())
 }
@@ -156,7 +160,7 @@ fn wake_client(round: &mut Round<'_>, goal: &Goal, session: Option<&Session>, no
             Ok(sent) if sent.exit_code == Some(0) => {
                 let product = goal.host.capabilities().product;
                 let about = text::headline(&goal.objective, 80);
-                round.report.line("woke", Subject::Goal(&goal.goal_id), &format!("in {product}: {about}"));
+                round.report.line("woke", ReportSubject::Goal(&goal.goal_id), &format!("in {product}: {about}"));
                 Ok(())
             }
             Ok(sent) => Err(format!("`{program}` failed: {}", text::headline(sent.output_tail.trim(), 200))),
@@ -183,7 +187,7 @@ fn wake_headless(round: &mut Round<'_>, goal: &Goal, session: Option<&Session>, 
         let child = start_agent(round, woken, &directory).map_err(|error| error.message)?;
         let product = goal.host.capabilities().product;
         let detail = format!("{product} continues it without a terminal (pid {})", child.id());
-        round.report.line("continued", Subject::Goal(&goal.goal_id), &detail);
+        round.report.line("continued", ReportSubject::Goal(&goal.goal_id), &detail);
         let woken_at = goal.woken_at_ms.unwrap_or(now);
         round.children.add_agent(child, HeadlessAgent { session_id: goal.session_id.clone(), woken_at });
         round.outlook.waits = true;
@@ -217,7 +221,7 @@ fn wake_failed(round: &mut Round<'_>, session_id: &str, woken_at: Millis, messag
     let change = |goal: &Goal| Some(watch::wake_failed(goal, message, clock::now()));
     if let Some(after) = change_if_same(round.store, &goal, change)? {
         let next = after.wake_at_ms.map(|at| format!("; again at {}", clock::to_local(at))).unwrap_or_default();
-        round.report.line("failed", Subject::Goal(&goal.goal_id), &format!("{message}{next}"));
+        round.report.line("failed", ReportSubject::Goal(&goal.goal_id), &format!("{message}{next}"));
         after.wake_at_ms.into_iter().for_each(|at| round.outlook.look_at(at));
     }
     Ok(())

@@ -17,7 +17,7 @@ use steadfast_system::config::OnUsageLimit;
 use steadfast_system::env_vars;
 
 use super::goals::change_if_same;
-use super::report::Subject;
+use super::report::ReportSubject;
 use super::watching::Round;
 use crate::error::CliError;
 use crate::programs;
@@ -59,9 +59,9 @@ pub(super) fn look_at(round: &mut Round<'_>, goal: &Goal, now: Millis) -> Result
     match command.status() {
         Ok(status) if status.success() => {
             let detail = format!("{product} works on it until {}", clock::to_local(now + left));
-            round.report.line("handed_over", Subject::Goal(&goal.goal_id), &detail);
+            round.report.line("handed_over", ReportSubject::Goal(&goal.goal_id), &detail);
         }
-        _ => round.report.line("failed", Subject::Goal(&goal.goal_id), &format!("{product} cannot take it over")),
+        _ => round.report.line("failed", ReportSubject::Goal(&goal.goal_id), &format!("{product} cannot take it over")),
     }
     Ok(())
 }

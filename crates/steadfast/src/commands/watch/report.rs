@@ -10,7 +10,7 @@ use steadfast_system::paths::Paths;
 use crate::output;
 
 #[derive(Debug)]
-pub(super) enum Report {
+pub(super) enum WatchReport {
     Text,
     Json,
     Log(PathBuf),
@@ -18,23 +18,23 @@ pub(super) enum Report {
 
 /// What a line is about.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Subject<'a> {
+pub(super) enum ReportSubject<'a> {
     Goal(&'a str),
     Run(&'a str),
     Store,
 }
 
-impl Report {
+impl WatchReport {
     pub(super) fn to_log(paths: &Paths) -> Self {
         Self::Log(paths.watch_log())
     }
 
     /// `what` is one word that scripts can rely on; `detail` is for people.
-    pub(super) fn line(&self, what: &'static str, subject: Subject<'_>, detail: &str) {
+    pub(super) fn line(&self, what: &'static str, subject: ReportSubject<'_>, detail: &str) {
         let (kind, id) = match subject {
-            Subject::Goal(id) => ("goal", id),
-            Subject::Run(id) => ("run", id),
-            Subject::Store => ("store", ""),
+            ReportSubject::Goal(id) => ("goal", id),
+            ReportSubject::Run(id) => ("run", id),
+            ReportSubject::Store => ("store", ""),
         };
         let detail = text::headline(detail, 200);
         let about = format!("{what} {kind} {}", text::head(id, 8));

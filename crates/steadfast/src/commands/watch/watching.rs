@@ -15,7 +15,7 @@ use steadfast_system::paths::Paths;
 use steadfast_system::watch_lock::WatchLock;
 
 use super::children::Children;
-use super::report::{Report, Subject};
+use super::report::{ReportSubject, WatchReport};
 use super::{appointments, engines, goals};
 use crate::backups;
 use crate::error::{CliError, code};
@@ -34,7 +34,7 @@ const BACKUP_EVERY: Duration = Duration::from_hours(1);
 pub(super) struct Round<'a> {
     pub(super) paths: &'a Paths,
     pub(super) store: &'a mut Store,
-    pub(super) report: &'a Report,
+    pub(super) report: &'a WatchReport,
     pub(super) children: &'a mut Children,
     pub(super) outlook: Outlook,
 }
@@ -60,7 +60,7 @@ impl Outlook {
 
 pub(super) struct Watch {
     paths: Paths,
-    report: Report,
+    report: WatchReport,
     requests: Receiver<EndRequest>,
     children: Children,
     /// Why the store could not be used, while that lasts.
@@ -70,7 +70,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(paths: Paths, report: Report, requests: Receiver<EndRequest>) -> Self {
+    pub(super) fn new(paths: Paths, report: WatchReport, requests: Receiver<EndRequest>) -> Self {
         Self { paths, report, requests, children: Children::default(), trouble: None, backup_tried: None }
     }
 
@@ -140,17 +140,17 @@ impl Watch {
         match &done {
             Ok(_) => {
                 if self.trouble.take().is_some() {
-                    self.report.line("continued", Subject::Store, "the store can be used again");
+                    self.report.line("continued", ReportSubject::Store, "the store can be used again");
                 }
             }
             Err(error) if !self.is_hopeless() => {
                 if self.trouble.as_ref() != Some(&error.message) {
-                    self.report.line("waits", Subject::Store, &error.message);
+                    self.report.line("waits", ReportSubject::Store, &error.message);
                     self.trouble = Some(error.message.clone());
                 }
                 return Ok(Outlook { at: Some(clock::now() + NAP), waits: true });
             }
-            Err(error) => self.report.line("failed", Subject::Store, &error.message),
+            Err(error) => self.report.line("failed", ReportSubject::Store, &error.message),
         }
         done
     }
