@@ -24,6 +24,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_WITHOUT_TICKET: Duration = Duration::from_millis(5);
 /// A first in line that was seen this long may be stopped: the next one tries for the lock, too.
 const STUCK_AFTER: Duration = Duration::from_millis(100);
+/// How long the first in line has to take a store that was found free, before it is passed over: it may only be waiting
+/// for a core.
+const GRACE: Duration = Duration::from_millis(20);
 /// Others may draw the same number at the same time.
 const DRAWS: usize = 16;
 
@@ -37,13 +40,20 @@ pub(super) fn begin<'a>(db: &'a Connection, store: &Path, deadline: Instant) -> 
             begun => return begun,
         }
     }
-    let mut waiter = Waiter { ticket: Ticket::draw(&directory).ok(), directory, first: None };
+    let mut waiter = Waiter { ticket: Ticket::draw(&directory).ok(), directory, first: None, idle: None };
     loop {
         let ahead = waiter.look();
         let is_stuck = waiter.is_stuck(ahead);
         if ahead == 0 || is_stuck || Instant::now() >= deadline {
             match try_begin(db) {
-                Err(error) if is_busy(&error) && Instant::now() < deadline => waiter.first = None,
+                Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                    (waiter.first, waiter.idle) = (None, None);
+                }
+                Ok(begun) if is_stuck && !waiter.has_had_grace() => {
+                    drop(begun);
+                    std::thread::sleep(GRACE.min(deadline.saturating_duration_since(Instant::now())));
+                    continue;
+                }
                 begun => {
                     if is_stuck && begun.is_ok() {
                         waiter.pass();
@@ -78,6 +88,8 @@ struct Waiter {
     ticket: Option<Ticket>,
     /// The first in line, and since when it is seen there.
     first: Option<(u64, Instant)>,
+    /// The first in line that was seen to leave a free store unused.
+    idle: Option<u64>,
 }
 
 impl Waiter {
@@ -114,6 +126,12 @@ impl Waiter {
     fn is_stuck(&self, ahead: usize) -> bool {
         let patience = STUCK_AFTER.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
         ahead > 0 && self.first.is_some_and(|(_, since)| since.elapsed() >= patience)
+    }
+
+    /// Whether the store was found free behind the same first in line before.
+    fn has_had_grace(&mut self) -> bool {
+        let first = self.first.map(|(number, _)| number);
+        std::mem::replace(&mut self.idle, first) == first
     }
 
     /// Removes the tickets ahead: the store was free, and their writers did not try.

@@ -119,7 +119,8 @@ fn a_stopped_writer_is_passed_over() {
 fn a_writer_that_was_passed_over_returns_to_its_place() {
     let world = world();
     let line = line_of(&world);
-    let waiter = || Waiter { ticket: Some(Ticket::draw(&line).unwrap()), directory: line.clone(), first: None };
+    let waiter =
+        || Waiter { ticket: Some(Ticket::draw(&line).unwrap()), directory: line.clone(), first: None, idle: None };
     let (mut first, mut second) = (waiter(), waiter());
     assert_eq!((first.look(), second.look()), (0, 1));
     fs_err::remove_file(line.join("1")).unwrap();
