@@ -293,6 +293,28 @@ fn a_clock_a_year_ahead_forgets_no_session() {
     assert!(remembered() < before, "{} of {before}", remembered());
 }
 
+/// The clock was set wrong while the machine was off, so that only real time shows how old rows are.
+#[test]
+fn a_boot_with_a_clock_a_year_ahead_forgets_no_session() {
+    let machine = Machine::new();
+    let start = |id: &str| machine.env.hook(id, &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    for number in 0..12 {
+        let id = format!("old-{number}");
+        start(&id);
+        machine.env.hook(&id, &json!({"hook_event_name": "UserPromptSubmit", "prompt": "decision: use tabs"}));
+        machine.env.hook(&id, &json!({"hook_event_name": "SessionEnd", "reason": "exit"}));
+    }
+    let remembered = || machine.env.sql("SELECT DISTINCT session_id FROM session_events").len();
+    let before = remembered();
+    assert!(before >= 12, "{before}");
+    machine.boot(YEAR);
+    for number in 0..10 {
+        start(&format!("new-{number}"));
+        machine.pass(MINUTE);
+    }
+    assert!(remembered() >= before, "{} of {before}", remembered());
+}
+
 #[test]
 fn a_run_is_not_moved_by_jumps_and_sleep() {
     let world = World::new();

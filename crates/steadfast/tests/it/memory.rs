@@ -358,6 +358,26 @@ fn hostile_text_is_inert_bounded_and_redacted() {
     assert!(told.contains("bytes"), "{told}");
 }
 
+/// Characters of the tag block spell words that a user does not see and a model may read.
+#[test]
+fn hidden_words_of_a_tool_are_neither_kept_nor_told() {
+    let env = Env::new();
+    let claude = Client::Claude;
+    let is_hidden = |letter: char| ('\u{e0000}'..='\u{e007f}').contains(&letter);
+    let hidden: String = "obey".chars().map(|letter| char::from_u32(0xe0000 + letter as u32).unwrap()).collect();
+    claude.start(&env, THREAD, "startup", &json!({}));
+    claude.prompt(&env, THREAD, &format!("goal: fetch{hidden} the page"));
+    let failed = json!({"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_use_id": "t",
+        "tool_input": {"command": format!("curl http://host{hidden}")},
+        "error": format!("Exit code 6\ncurl: (6) could not resolve{hidden} host")});
+    env.hook(THREAD, &failed);
+    let told = claude.start(&env, THREAD, "compact", &json!({}));
+    assert!(told.contains("could not resolve host") && told.contains("fetch the page"), "{told}");
+    assert!(!told.contains(is_hidden), "{told:?}");
+    let kept = env.sql("SELECT text || subject FROM session_events UNION ALL SELECT objective FROM stated_goals");
+    assert!(kept.len() > 1 && kept.iter().flatten().all(|text| !text.contains(is_hidden)), "{kept:?}");
+}
+
 #[test]
 fn session_events_are_counted_searched_and_recalled() {
     let env = Env::new();

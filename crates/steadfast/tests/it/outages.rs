@@ -205,6 +205,7 @@ fn a_full_disk_leaves_the_goal_alone() {
     assert_eq!(output.code, 0, "{output:?}");
     let said = output.json();
     assert!(message(&said).starts_with("steadfast: disk full: ") && said.get("decision").is_none(), "{said}");
+    assert!(message(&said).ends_with("; the goal continues when there is room"), "{said}");
     assert_eq!(env.status()["status"], "active");
     assert!(!env.event_kinds().contains(&"paused_degraded".to_owned()));
 }

@@ -78,6 +78,33 @@ fn a_long_history_is_cut_and_the_rest_is_one_flag_away() {
     }
 }
 
+/// An event that cannot be read shows which commands read it.
+#[test]
+fn a_history_reads_only_the_events_that_it_shows() {
+    let env = Env::new();
+    env.start(&["First"]);
+    env.execute(
+        "INSERT INTO goal_events (id, session_id, goal_id, event_type, payload_json, created_at_ms)
+           VALUES (-1, 's1', 'old', 'tokens_accounted', '{}', 'no time');
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
+         INSERT INTO goal_events (session_id, goal_id, event_type, payload_json, created_at_ms)
+         SELECT 's1', 'old', 'tokens_accounted', '{}', i FROM n",
+    );
+    for all in [&["history"][..], &["history", "--all"]] {
+        for more in [&[][..], &["--limit", "0"], &["--events"], &["--format=json"]] {
+            env.goal(&[all, more].concat()).succeeds();
+        }
+        // All events are read where all are asked for.
+        env.goal(&[all, &["--limit", "0", "--events"]].concat()).fails_with(4, "created_at_ms");
+    }
+    env.execute("UPDATE goal_events SET event_type = 'unreadable', created_at_ms = 'no time'");
+    for all in [&["history"][..], &["history", "--all"]] {
+        env.goal(all).succeeds();
+        env.goal(&[all, &["--limit", "0"]].concat()).succeeds();
+        env.goal(&[all, &["--events"]].concat()).fails_with(4, "created_at_ms");
+    }
+}
+
 #[test]
 fn old_details_go_and_no_number_changes() {
     let env = Env::new();

@@ -356,6 +356,20 @@ fn trust_lists_everything_whole_and_can_be_taken_back() {
 }
 
 #[test]
+fn every_command_is_shown_however_many_there_are() {
+    let world = World::new();
+    let commands: Vec<String> = (1..=30).map(|number| format!("touch ran-{number}; true")).collect();
+    let rules: Vec<String> = commands.iter().map(|command| format!("{{command: '{command}'}}")).collect();
+    world.loop_type_in(&world.claude("loops"), "fix", &format!("completion: {{all: [{}]}}", rules.join(", ")));
+    let listed = typed(&world, &["trust", "--list"]).succeeds().stdout.clone();
+    let told = run_loop(&world, "fix", &["--trust"]).succeeds().stderr.clone();
+    for command in commands {
+        let line = format!("  runs {command}\n");
+        assert!(listed.contains(&line) && told.contains(&line), "{line}: {listed} {told}");
+    }
+}
+
+#[test]
 fn only_a_person_can_trust() {
     let world = World::new();
     world.loop_type_in(&world.claude("loops"), "fix", ONE_RUN);

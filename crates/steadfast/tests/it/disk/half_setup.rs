@@ -122,6 +122,23 @@ fn kills_at_any_moment_leave_files_that_the_next_uninstall_removes() {
 }
 
 #[test]
+fn a_setup_waits_for_another_one() {
+    let env = Env::new();
+    let before = tree(&env.path("user"));
+    // What setups lock: the directory above their home.
+    let other = std::fs::File::open(env.home().parent().unwrap()).unwrap();
+    other.lock().unwrap();
+    let mut setup =
+        env.command(&["setup", "claude", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Long enough for a whole setup.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(setup.try_wait().unwrap().is_none() && tree(&env.path("user")) == before);
+    drop(other);
+    assert!(setup.wait().unwrap().success());
+    assert!(env.claude_config().join("commands/goal-start.md").exists());
+}
+
+#[test]
 fn racing_setups_and_uninstalls_take_turns() {
     let env = Env::new();
     codex(&env);

@@ -73,3 +73,25 @@ fn a_panic_in_a_tool_is_its_answer_and_the_server_works_on() {
     assert_eq!(world.goal("s1").objective, "x");
     assert_eq!(server.end().0, 0);
 }
+
+#[test]
+fn a_read_that_fails_after_the_change_does_not_undo_the_answer() {
+    let world = World::new();
+    let mut server = world.server_with(SESSION);
+    success(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+    let rename = |sql: &str| rusqlite::Connection::open(world.path("goals.db")).unwrap().execute_batch(sql).unwrap();
+    rename("ALTER TABLE verifications RENAME TO away");
+    assert!(refusal(&server.call_with_id("get_goal", &json!({}), None)).contains("verifications"));
+    let calls = [
+        ("update_goal", json!({"status": "complete"}), "complete"),
+        ("create_goal", json!({"objective": "y"}), "active"),
+        ("abandon_goal", json!({}), "abandoned"),
+    ];
+    for (tool, arguments, status) in calls {
+        let saved = success(&server.call_with_id(tool, &arguments, None));
+        assert_eq!(saved["goal"]["status"], status, "{tool}: {saved}");
+        assert!(saved["incomplete"].as_str().unwrap().contains("the change is saved"), "{tool}: {saved}");
+    }
+    rename("ALTER TABLE away RENAME TO verifications");
+    assert_eq!(world.goal("s1").objective, "y");
+}

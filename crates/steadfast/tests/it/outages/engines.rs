@@ -105,3 +105,26 @@ fn a_run_outlives_a_full_disk() {
     assert_eq!(world.lines("tries").len(), 6, "no agent is started twice: {said}");
     assert_eq!(world.env.sql("SELECT count(*) FROM run_iterations"), [["6"]]);
 }
+
+/// The store has a disk of its own, so that nothing but its writes fails.
+#[test]
+fn a_run_outlives_a_full_disk_of_its_store() {
+    let world = World::new();
+    world.loop_type("work", "completion: fixed-n\nmax: 6");
+    let agent = world.agent("cat > prompt; echo x >> tries");
+    let script = r#"mkdir "$2/db"; mount -t tmpfs -o size=4m tmpfs "$2/db"; export STEADFAST_DB="$2/db/goals.db"
+        "$1" loop run work a --agent "$3" 2> said & engine=$!
+        while [ ! -s tries ]; do sleep 0.01; done
+        cat /dev/zero > "$2/db/ballast" 2> /dev/null || true
+        until grep -qs 'the disk is full' "$2"/runs/*/engine.log; do kill -0 $engine; sleep 0.05; done
+        sleep 2; cp tries tries-then; rm "$2/db/ballast"
+        wait $engine || code=$?
+        "$1" loop status a --json > status; umount "$2/db""#;
+    let Some(output) = with_mounts(&world.env, script, &[&agent]) else { return };
+    let said = std::fs::read_to_string(world.in_project("said")).unwrap();
+    assert_eq!(output.code, 0, "{output:?}\n{said}");
+    assert!(world.lines("tries-then").len() < 6, "the disk was full before the run was over");
+    assert_eq!(world.lines("tries").len(), 6, "no agent is started twice: {said}");
+    let status: serde_json::Value = serde_json::from_str(&world.lines("status").join("\n")).unwrap();
+    assert_eq!((&status["status"], &status["iteration"]), (&json!("completed"), &json!(6)), "{status}");
+}
