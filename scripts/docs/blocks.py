@@ -2,11 +2,11 @@
 
 The blocks of a page run in order in one shell, in a home and a project of their own, with scripted clients:
 
-- ```sh is run and must exit with 0; ```claude is typed into a stand-in for Claude Code, and its answers must have the
-  lines that follow each `> ` line;
+- ```sh is run and must exit with 0; ```claude and ```codex are typed into stand-ins for these clients, and the answers
+  must have the lines that follow each `> ` line;
 - a ```yaml, ```toml, ```markdown or ```json block whose first line is a comment with a path becomes that file;
 - `<!-- sh: COMMAND -->`, and lines between `<!-- sh` and `-->`, run unseen: preparations and checks;
-- `<!-- with a live session -->` opens a session of that stand-in in the project before the page begins;
+- `<!-- with a live session -->` opens a session of Claude Code's stand-in in the project before the page begins;
 - `<!-- not run: WHY -->` above a block leaves it out; `<!-- until stopped -->` runs it until it has settled, and stops it.
 
 What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page writes.
@@ -35,6 +35,9 @@ FILES = ("yaml", "toml", "markdown", "json")
 NAMED = re.compile(r"^(?:# |<!-- |// )(\.claude/[\w./-]+|~/[\w./-]+|[\w.-]+\.(?:md|sh|yaml|toml|json))(?: -->)?$")
 LIMIT = 180
 LIVE = "<!-- with a live session -->"
+# Languages of blocks that are typed into a client.
+HOSTS = ("claude", "codex")
+RUN = ("sh", *HOSTS)
 
 
 def named_file(block):
@@ -53,8 +56,9 @@ def script_of(todo):
         if file:
             path, text = file
             parts.append(f"mkdir -p $(dirname {path})\ncat > {path} <<'END OF THE FILE'\n{text}END OF THE FILE\n")
-        elif block.language == "claude":
-            parts.append(f"python3 {shlex.quote(str(STAND_IN))} type <<'END OF TYPING'\n{block.text}END OF TYPING\n")
+        elif block.language in HOSTS:
+            typing = f"python3 {shlex.quote(str(STAND_IN))} type {block.language}"
+            parts.append(f"{typing} <<'END OF TYPING'\n{block.text}END OF TYPING\n")
         elif block.mark == "until stopped":
             parts.append(f"until_stopped <<'END OF THE BLOCK'\n{block.text}END OF THE BLOCK\n")
         else:
@@ -121,18 +125,29 @@ def world(sandbox):
     return environment
 
 
+def start_clients(page, todo, sandbox, environment):
+    """The stand-ins that a page needs. Claude Code is set up for it; a page for Codex does that itself."""
+    hosts = {block.language for block in todo} & set(HOSTS)
+    if LIVE in page.read_text():
+        hosts.add("claude")
+    clients = []
+    for host in sorted(hosts):
+        if host == "claude":
+            subprocess.run(["steadfast", "setup", "claude", "--yes"], env=environment, cwd=sandbox / "project", check=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        client = subprocess.Popen([sys.executable, STAND_IN, "serve", host], env=environment, cwd=sandbox / "project",
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        client.stdout.readline()
+        clients.append(client)
+    return clients
+
+
 def run_page(page, todo):
     """Returns how many blocks passed, and a message if one failed."""
     with tempfile.TemporaryDirectory(prefix="docs-", ignore_cleanup_errors=True) as directory:
         sandbox = Path(directory).resolve()
         environment = world(sandbox)
-        client = None
-        if LIVE in page.read_text() or any(block.language == "claude" for block in todo):
-            subprocess.run(["steadfast", "setup", "claude", "--yes"], env=environment, cwd=sandbox / "project", check=True,
-                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-            client = subprocess.Popen([sys.executable, STAND_IN, "serve"], env=environment, cwd=sandbox / "project",
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            client.stdout.readline()
+        clients = start_clients(page, todo, sandbox, environment)
         (sandbox / "page.sh").write_text(UNTIL_STOPPED + script_of(todo))
         reached, log = sandbox / "reached", sandbox / "log"
         command = f"exec bash {shlex.quote(str(sandbox / 'page.sh'))} 9>{shlex.quote(str(reached))}"
@@ -149,7 +164,7 @@ def run_page(page, todo):
         shell.wait()
         subprocess.run([environment["SANDBOX"] + "/bin/steadfast", "goal", "pause", "--all"], env=environment,
                        cwd=sandbox / "project", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        if client:
+        for client in clients:
             client.stdin.close()
             client.wait()
         steps = reached.read_text().split()
@@ -171,13 +186,13 @@ def main(wanted):
             continue
         todo = []
         for block in blocks(page):
-            counts = block.language in ("sh", "claude") or named_file(block)
+            counts = block.language in RUN or named_file(block)
             why = ELSEWHERE.get(name) or (block.mark if block.mark != "until stopped" else "")
             if counts and why:
                 left_out.append(f"{block.place}: {why}")
             elif counts:
                 todo.append(block)
-        if any(block.language in ("sh", "claude") for block in todo):
+        if any(block.language in RUN for block in todo):
             work.append((page, todo))
     passed, failed = 0, 0
     # Most of their time is waiting.

@@ -14,7 +14,7 @@ TAG = re.compile(r"<(?:img|a|source)\b[^>]*?\b(?:src|href|srcset)=\"([^\"]+)\"")
 CODE = re.compile(r"(`+)(?:(?!\1).)*?\1")
 WIDEST = 120
 # Others are neither run nor checked by their name, as `bash` or `console` would be.
-LANGUAGES = {"sh", "claude", "text", "yaml", "toml", "json", "markdown"}
+LANGUAGES = {"sh", "claude", "codex", "text", "yaml", "toml", "json", "markdown"}
 DOCS = REPOSITORY / "docs"
 # Written by tests or scripts; a line there is as long as what it says.
 GENERATED = {DOCS / "reference", DOCS / "reliability.md", DOCS / "benchmarks.md"}

@@ -11,7 +11,7 @@ pub enum EventKind {
     AccountingUncertainSet,
     /// The client's cap on Stop blocks was near; the goal continues in another way.
     BlockCapReached,
-    /// The model was told that the budget is used up.
+    /// The model got the message that the budget is used up.
     BudgetLimitReported,
     /// The run of the goal reached a budget.
     BudgetLimited,
@@ -57,7 +57,7 @@ pub enum EventKind {
     GoalReplaced,
     /// The goal continues.
     GoalResumed,
-    /// Nothing moves the goal, and the user was told.
+    /// Nothing moves the goal, and the user was notified.
     GoalStalled,
     /// A wait began; the payload says for what.
     GoalWaiting,

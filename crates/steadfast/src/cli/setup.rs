@@ -40,7 +40,7 @@ pub(crate) struct SetupArgs {
     /// Do not change the block cap
     #[arg(long)]
     pub(crate) no_block_cap: bool,
-    /// Skip Claude Code's dialog about a used-up plan, so that goals wake at the reset with nobody there
+    /// Skip Claude Code's dialog about a used-up plan, so that goals wake at the reset without you
     #[arg(long, overrides_with = "keep_limit_dialog")]
     pub(crate) skip_limit_dialog: bool,
     /// Keep that dialog

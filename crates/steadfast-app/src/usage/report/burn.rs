@@ -14,7 +14,7 @@ pub struct Burn {
     pub tokens_per_minute: i64,
     /// Millionths of a dollar; `None` when a part of the cost is unknown.
     pub micros_per_minute: Option<i64>,
-    /// All tokens and the cost at the end of the block, if it goes on like this.
+    /// All tokens and the cost at the end of the block, if it continues at this rate.
     pub projected_tokens: i64,
     pub projected_micros: Option<i64>,
 }
