@@ -29,7 +29,8 @@ class Watcher(threading.Thread):
     def __init__(self, store):
         super().__init__()
         self.places = [[f"{store}-shm", WRITE_LOCK, None, None], [str(store), FILE_LOCKS, None, None]]
-        self.stopped, self.looks, self.longest, self.holds = threading.Event(), 0, 0.0, 0
+        self.stopped, self.looks, self.longest, self.longest_at, self.holds = threading.Event(), 0, 0.0, 0.0, 0
+        self.began = time.monotonic()
 
     def run(self):
         # A watcher that waits for a core misses the moments in which the lock is free.
@@ -56,14 +57,19 @@ class Watcher(threading.Thread):
         if held and since is None:
             place[3] = now
         elif not held and since is not None:
-            self.longest, self.holds, place[3] = max(self.longest, now - since), self.holds + 1, None
+            self.holds, place[3] = self.holds + 1, None
+            self.note(now - since, since)
+
+    def note(self, took, since):
+        if took > self.longest:
+            self.longest, self.longest_at = took, since - self.began
 
     def stop(self):
         self.stopped.set()
         self.join()
         for _, _, file, since in self.places:
             if since is not None:
-                self.longest = max(self.longest, time.monotonic() - since)
+                self.note(time.monotonic() - since, since)
             if file is not None:
                 os.close(file)
 
@@ -179,7 +185,7 @@ class Bench:
             seconds = time.monotonic() - began
             rows.append({"operation": name, "seconds": round(seconds, 1), "holds": watcher.holds,
                          "longest_ms": round(watcher.longest * 1000, 1), "looks_a_second": round(watcher.looks / seconds)})
-            print(f"{name:32} {seconds:7.1f} s  {watcher.holds:6} holds  longest {watcher.longest * 1000:8.1f} ms  "
+            print(f"{name:32} {seconds:7.1f} s  {watcher.holds:6} holds  longest {watcher.longest * 1000:8.1f} ms at {watcher.longest_at:6.1f} s  "
                   f"{watcher.looks / seconds:8.0f} looks a second", file=sys.stderr, flush=True)
         return rows
 

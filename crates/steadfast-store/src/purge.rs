@@ -10,6 +10,10 @@ use crate::{Db, Forgotten, Store, StoreError, explain, limit};
 
 const ROWS: (usize, usize) = (20, 2_000);
 const PAGES: (usize, usize) = (16, 1_024);
+/// Pages that a merge of the search index writes. It reads more: all parts of the index that cancel each other out.
+const MERGED_PAGES: (usize, usize) = (1, 1_024);
+/// Rows that are put into a new search index in one step.
+const INDEXED_AT_ONCE: usize = 500;
 /// How often an emptying of the log is tried, and the pause between two tries. It must not wait: it holds the lock.
 const LOG_TRIES: u32 = 60;
 const LOG_WAIT: Duration = Duration::from_millis(50);
@@ -56,10 +60,13 @@ impl Store {
     /// Removes deleted text from the search index, from free pages and from the log. Returns whether nothing of it can
     /// be left: a file of an earlier version has text that was deleted before pages were wiped.
     pub fn erase_deleted(&mut self, progress: Progress<'_>) -> Result<bool, StoreError> {
-        self.set_secure_delete("ON")?;
-        let merged = self.merge_search_index(progress);
-        self.set_secure_delete("FAST")?;
-        merged?;
+        // Where almost all rows are gone, a merge would read the whole index in one step and write nothing.
+        if !self.write(|db| db.index_few_rows_again())? {
+            self.set_secure_delete("ON")?;
+            let merged = self.merge_search_index(progress);
+            self.set_secure_delete("FAST")?;
+            merged?;
+        }
         if !self.returns_pages()? && self.size()? <= SMALL {
             self.rewrite()?;
             return Ok(true);
@@ -116,7 +123,7 @@ impl Store {
 
     /// The index keeps the words of deleted rows until it merges the parts that have them.
     fn merge_search_index(&mut self, progress: Progress<'_>) -> Result<(), StoreError> {
-        let mut pace = Pace::new(PAGES);
+        let mut pace = Pace::new(MERGED_PAGES);
         let pages: i64 = self.db.query_row("SELECT count(*) FROM session_events_fts_data", [], |row| row.get(0))?;
         let (pages, mut done) = (u64::try_from(pages).unwrap_or(0), 0);
         // The first step puts all parts on one level, the others merge that level.
@@ -207,6 +214,17 @@ impl Db<'_> {
         let sql = "DELETE FROM session_events WHERE id IN
                      (SELECT id FROM session_events WHERE session_id = ?1 ORDER BY id LIMIT ?2)";
         self.execute(sql, rusqlite::params![session_id, limit(most)])
+    }
+
+    /// Makes the search index anew if few rows are left. Returns whether it did. The pages of the old one are free then.
+    fn index_few_rows_again(self) -> Result<bool, StoreError> {
+        let count = "SELECT count(*) FROM (SELECT 1 FROM session_events LIMIT ?1)";
+        let rows: Option<i64> = self.first(count, [limit(INDEXED_AT_ONCE + 1)], |row| row.get(0))?;
+        let are_few = rows.is_some_and(|rows| rows <= limit(INDEXED_AT_ONCE));
+        if are_few {
+            self.execute("INSERT INTO session_events_fts (session_events_fts) VALUES ('rebuild')", [])?;
+        }
+        Ok(are_few)
     }
 
     fn merge_search_index(self, pages: i64) -> Result<u64, StoreError> {

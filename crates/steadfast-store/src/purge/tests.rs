@@ -133,6 +133,7 @@ fn space_is_given_back_and_a_compaction_gives_all_of_it() {
 fn others_write_between_any_two_steps() {
     let mut world = World::new();
     world.fill("a", SECRET);
+    world.fill("b", "harmless");
     let mut other = Store::open(world.store.path()).unwrap();
     other.db.busy_timeout(Duration::ZERO).unwrap();
     let mut parts = Vec::new();
@@ -149,6 +150,22 @@ fn others_write_between_any_two_steps() {
     }
     assert_eq!(world.store.read().counts_by_category(SESSION).unwrap(), [(Category::Prompt, 1)]);
     assert_eq!(world.occurrences(SECRET), 0);
+}
+
+/// A merge would read all that was deleted in one step.
+#[test]
+fn the_search_index_is_made_anew_when_few_rows_are_left() {
+    let mut world = World::new();
+    world.fill("a", SECRET);
+    let found = Findings { findings: vec![prompt("harmless")], ..Findings::default() };
+    world.store.write(|db| db.remember(SESSION, &found, START)).unwrap();
+    world.store.purge(&["a".to_owned()], &mut |_, _, _| {}).unwrap();
+    let mut parts = Vec::new();
+    assert!(world.store.erase_deleted(&mut |part, _, _| parts.push(part)).unwrap());
+    assert!(!parts.contains(&PurgePart::SearchIndex), "{parts:?}");
+    assert_eq!(world.occurrences(SECRET), 0);
+    assert_eq!(world.store.read().search("harmless", Scope::All, None, 9).unwrap().len(), 1);
+    assert_eq!(world.store.integrity_faults().unwrap(), Vec::<String>::new());
 }
 
 #[test]
