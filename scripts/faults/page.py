@@ -49,11 +49,16 @@ def table(value):
     return "\n".join(lines)
 
 
+# What the columns before it have, or the head of the page.
+ELSEWHERE = ("trials", "calls", "kills", "seed")
+
+
 def measured(facts):
     """The plain numbers and words of a program's own result."""
-    plain = {name: fact for name, fact in facts.items() if isinstance(fact, (int, float, str)) and not isinstance(fact, bool)}
+    is_plain = lambda fact: isinstance(fact, (int, float, str)) and not isinstance(fact, bool)
     hooks = facts.get("ms", {}).get("hooks", {})
-    parts = [f"{name.replace('_', ' ')} {fact}" for name, fact in plain.items()]
+    parts = [f"{name.replace('_', ' ')} {round(fact, 1) if isinstance(fact, float) else fact}"
+             for name, fact in facts.items() if is_plain(fact) and name not in ELSEWHERE]
     parts += [f"hook calls {name} {hooks[name]} ms" for name in ("p50", "p99", "max") if name in hooks]
     parts += [f"{row['operation']} {row['longest_ms']} ms" for row in facts.get("operations", ())]
     return ", ".join(parts)[:700]

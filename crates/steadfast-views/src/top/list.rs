@@ -122,7 +122,7 @@ fn empty(state: &TopState) -> Vec<&'static str> {
         _ if matches!(state.mode, Mode::Search) || !state.search.is_empty() => {
             vec!["  Nothing on this page matches; enter searches everything, esc shows all."]
         }
-        TopPlace::Runs => vec!["  No runs. Start one: steadfast loop run work", "  esc goes back."],
+        TopPlace::Runs => vec!["  No runs. Start one: steadfast run \"OBJECTIVE\"", "  esc goes back."],
         TopPlace::Now | TopPlace::Usage => std::iter::once("  ✓ Nothing needs you.").chain([""]).chain(BEGIN).collect(),
     }
 }
