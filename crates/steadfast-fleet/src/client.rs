@@ -22,6 +22,7 @@ use temporalio_common::data_converters::{
     DecodablePayloads, PayloadConversionError, RawValue, SerializationContextData,
 };
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
+use temporalio_common::protos::temporal::api::failure::v1::Failure;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
@@ -236,7 +237,7 @@ impl Fleet {
             progress: details.and_then(|details| details.deserialize::<Progress>().ok()),
             scheduled_at_ms: time(pending.scheduled_time.as_ref()),
             started_at_ms: time(pending.last_started_time.as_ref()),
-            failure: pending.last_failure.as_ref().map(|failure| connect::one_line(&failure.message)),
+            failure: pending.last_failure.as_ref().map(failure_text),
         }
     }
 
@@ -289,7 +290,8 @@ impl Fleet {
     pub async fn create_schedule(&self, cron: &str, timezone: &str, input: RunInput) -> Result<(), FleetError> {
         let name = input.run.name.clone();
         let spec = ScheduleSpec::builder().cron_strings(vec![cron.to_owned()]).timezone_name(timezone).build();
-        let note = format!("{cron} {}", input.run.repo.url);
+        // The server keeps a note in clear, so it has no more than the times, which it has to know.
+        let note = cron.to_owned();
         let action = ScheduleAction::start_workflow(RunWorkflow::run, input, DRIVE_QUEUE, workflow_id(&name));
         let options = CreateScheduleOptions::builder()
             .action(action)
@@ -407,6 +409,14 @@ impl Fleet {
             clock_difference_ms,
         })
     }
+}
+
+/// The message of a failure. With a key it is not in the message itself, but in a payload that is decrypted by now.
+fn failure_text(failure: &Failure) -> String {
+    let encoded = failure.encoded_attributes.as_ref();
+    let encoded = encoded.and_then(|payload| serde_json::from_slice::<serde_json::Value>(&payload.data).ok());
+    let message = encoded.as_ref().and_then(|attributes| attributes.get("message")?.as_str());
+    connect::one_line(message.unwrap_or(&failure.message))
 }
 
 fn of_payload(error: &PayloadConversionError) -> FleetError {
