@@ -24,16 +24,16 @@ tools, or `[fleet]` in config.toml.";
     arg_required_else_help = true,
     after_help = AFTER_HELP
 )]
-pub(crate) struct Cli {
+pub(crate) struct FleetCli {
     /// Print JSON
     #[arg(short = 'j', long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: FleetVerb,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum FleetVerb {
     /// Run agents of the fleet on this machine until Ctrl-C or `drain`
     Worker(WorkerArgs),
     /// List the runs of the fleet
@@ -49,15 +49,15 @@ pub(crate) enum Verb {
     /// Show the status of a run and its iterations
     Status {
         #[command(flatten)]
-        run: RunArgs,
+        run: NamedRunArgs,
         /// Show it again whenever it changes, until the run ends
         #[arg(long, short)]
         watch: bool,
     },
     /// Print what the agents of a run answered
-    Logs(LogsArgs),
+    Logs(FleetLogsArgs),
     /// Follow a run until its end; Ctrl-C only detaches
-    Attach(RunArgs),
+    Attach(NamedRunArgs),
     /// Stop a run and its agents, now or as soon as a worker is up
     #[command(alias = "stop")]
     Kill {
@@ -70,7 +70,7 @@ pub(crate) enum Verb {
     /// Resume a run that was killed, failed or reached its maximum
     Resume {
         #[command(flatten)]
-        run: RunArgs,
+        run: NamedRunArgs,
         /// New maximum number of iterations of the resumed stage
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         max: Option<u32>,
@@ -79,7 +79,7 @@ pub(crate) enum Verb {
         detach: bool,
     },
     /// Bring the branch and the state files of a run into this repository
-    Pull(RunArgs),
+    Pull(NamedRunArgs),
     /// Stop the workers of this machine; other workers continue their runs
     Drain {
         /// Return at once
@@ -87,9 +87,9 @@ pub(crate) enum Verb {
         no_wait: bool,
     },
     /// Let a stage start that waits for your yes
-    Approve(AnswerArgs),
+    Approve(FleetAnswerArgs),
     /// Refuse a stage that waits for your yes; the run ends
-    Reject(AnswerArgs),
+    Reject(FleetAnswerArgs),
     /// Tell a run something; its next iteration reads it
     Say {
         /// Name of the run
@@ -130,7 +130,7 @@ pub(crate) enum Verb {
 }
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct RunArgs {
+pub(crate) struct NamedRunArgs {
     /// Name of the run
     pub(crate) name: String,
     /// Repository of the run, if the server no longer knows it [default: the remote `origin`]
@@ -169,9 +169,9 @@ pub(crate) struct WorkerArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct LogsArgs {
+pub(crate) struct FleetLogsArgs {
     #[command(flatten)]
-    pub(crate) run: RunArgs,
+    pub(crate) run: NamedRunArgs,
     /// Follow until the run ends
     #[arg(long, short)]
     pub(crate) follow: bool,
@@ -187,9 +187,9 @@ pub(crate) struct LogsArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AnswerArgs {
+pub(crate) struct FleetAnswerArgs {
     #[command(flatten)]
-    pub(crate) run: RunArgs,
+    pub(crate) run: NamedRunArgs,
     /// Stage, by name or number [default: the one that waits]
     pub(crate) stage: Option<String>,
     /// What to remember about the answer

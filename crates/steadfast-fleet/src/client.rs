@@ -29,9 +29,9 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeNamespaceRequest, DescribeTaskQueueRequest, GetClusterInfoRequest,
 };
 
-use crate::connect::{self, Address, FleetError};
-use crate::ledger::{self, LEDGER_ID, Ledger};
-use crate::wire::{Answer, Caps, LedgerState, Progress, RunInput, Status};
+use crate::connect::{self, FleetError, ServerAddress};
+use crate::ledger::{self, LEDGER_ID, LedgerWorkflow};
+use crate::wire::{Answer, Caps, LedgerState, RunInput, Status, WorkerProgress};
 use crate::workflow::{self, DRIVE_QUEUE, RunWorkflow, run_name, workflow_id};
 
 /// The type and queue of a workflow that only tells the server's time.
@@ -47,7 +47,7 @@ pub struct Pending {
     pub worker: String,
     pub attempt: u32,
     /// From the last heartbeat.
-    pub progress: Option<Progress>,
+    pub progress: Option<WorkerProgress>,
     pub scheduled_at_ms: Option<Millis>,
     pub started_at_ms: Option<Millis>,
     /// Why the last try failed.
@@ -101,7 +101,7 @@ pub struct ServerFacts {
 #[derive(Clone)]
 pub struct Fleet {
     client: Client,
-    pub address: Address,
+    pub address: ServerAddress,
 }
 
 impl Fleet {
@@ -234,7 +234,7 @@ impl Fleet {
             kind: pending.activity_type.as_ref().map(|kind| kind.name.clone()).unwrap_or_default(),
             worker: pending.last_worker_identity.clone(),
             attempt: u32::try_from(pending.attempt).unwrap_or(0),
-            progress: details.and_then(|details| details.deserialize::<Progress>().ok()),
+            progress: details.and_then(|details| details.deserialize::<WorkerProgress>().ok()),
             scheduled_at_ms: time(pending.scheduled_time.as_ref()),
             started_at_ms: time(pending.last_started_time.as_ref()),
             failure: pending.last_failure.as_ref().map(failure_text),
@@ -339,9 +339,9 @@ impl Fleet {
     pub async fn set_caps(&self, caps: Caps) -> Result<(), FleetError> {
         let options = ledger::start_options();
         let started = self.client.signal_with_start_workflow(
-            Ledger::run,
+            LedgerWorkflow::run,
             LedgerState::default(),
-            Ledger::set_caps,
+            LedgerWorkflow::set_caps,
             caps,
             options,
         );
@@ -350,7 +350,7 @@ impl Fleet {
 
     /// What was spent today and which caps hold; `None` before the first run. Kept in the ledger's memo.
     pub async fn ledger(&self) -> Result<Option<LedgerState>, FleetError> {
-        let handle = self.client.get_workflow_handle::<Ledger>(LEDGER_ID);
+        let handle = self.client.get_workflow_handle::<LedgerWorkflow>(LEDGER_ID);
         match handle.describe(WorkflowDescribeOptions::default()).await {
             Ok(description) => description.memo().get(workflow::STATUS_MEMO).map_err(|error| of_payload(&error)),
             Err(error) => match self.of_interaction(&error, LEDGER_ID) {

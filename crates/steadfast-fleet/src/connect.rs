@@ -13,7 +13,7 @@ use temporalio_client::tonic::{Code, Status as RpcStatus};
 use temporalio_client::{Client, ClientOptions, Connection, Url};
 use temporalio_common::data_converters::{DataConverter, DefaultFailureConverter, PayloadConverter};
 
-use crate::codec::{Codec, KeyError, Keys};
+use crate::codec::{Codec, KeyError, PayloadKeys};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -100,14 +100,14 @@ impl FleetError {
 
 /// Where a client connects to.
 #[derive(Debug, Clone)]
-pub struct Address {
+pub struct ServerAddress {
     pub url: String,
     pub namespace: String,
 }
 
 /// Connects to the server of the environment, the profile or the configuration, in this order. `identity` is how the
 /// server calls this process.
-pub async fn connect(config: &FleetConfig, identity: &str) -> Result<(Client, Address), FleetError> {
+pub async fn connect(config: &FleetConfig, identity: &str) -> Result<(Client, ServerAddress), FleetError> {
     let keys = keys(config)?;
     let load = ClientOptions::load_from_config(LoadClientConfigProfileOptions::default());
     let (mut connection, mut options) = load.map_err(|error| FleetError::Settings(one_line(&error.to_string())))?;
@@ -124,7 +124,7 @@ pub async fn connect(config: &FleetConfig, identity: &str) -> Result<(Client, Ad
         DataConverter::new(PayloadConverter::default(), DefaultFailureConverter::new(has_keys), Codec(keys));
     connection.connect_timeout = Some(CONNECT_TIMEOUT);
     identity.clone_into(&mut connection.identity);
-    let address = Address { url: connection.target.to_string(), namespace: options.namespace.clone() };
+    let address = ServerAddress { url: connection.target.to_string(), namespace: options.namespace.clone() };
     let uses_tls = connection.tls_options.is_some() || connection.api_key.is_some();
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, Connection::connect(connection)).await;
     let no_answer = || FleetError::NoServer { address: address.url.clone(), detail: "no answer in 10 s".to_owned() };
@@ -140,7 +140,7 @@ fn is_default(target: &str) -> bool {
 }
 
 /// The keys of the environment or the configuration; `None` if the payloads are not encrypted.
-pub fn keys(config: &FleetConfig) -> Result<Option<Keys>, FleetError> {
+pub fn keys(config: &FleetConfig) -> Result<Option<PayloadKeys>, FleetError> {
     let unreadable = |error: std::io::Error| FleetError::KeysUnreadable(error.to_string());
     let file = env_vars::path(env_vars::FLEET_KEY_FILE).or_else(|| config.key_file.clone());
     let text = match (file, &config.key_command) {
@@ -148,7 +148,7 @@ pub fn keys(config: &FleetConfig) -> Result<Option<Keys>, FleetError> {
         (None, Some(command)) => printed_by(command)?,
         (None, None) => return Ok(None),
     };
-    Ok(Some(Keys::parse(&text)?))
+    Ok(Some(PayloadKeys::parse(&text)?))
 }
 
 fn printed_by(command: &str) -> Result<String, FleetError> {

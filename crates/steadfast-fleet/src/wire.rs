@@ -130,7 +130,7 @@ pub struct AttemptShas {
 
 /// Asks the machine for one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Question {
+pub struct StepRequest {
     pub run_ref: RunRef,
     #[serde(default)]
     pub options: FleetOptions,
@@ -220,7 +220,7 @@ pub struct AttemptInput {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AttemptReport {
+pub struct AttemptResult {
     pub outcome: Outcome,
     #[serde(default)]
     pub sha: Option<String>,
@@ -323,7 +323,7 @@ pub struct ForkInput {
 
 /// In every heartbeat, so that a lost attempt is charged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct WorkerProgress {
     pub usage: AttemptUsage,
     #[serde(default)]
     pub worker: String,
@@ -413,13 +413,13 @@ pub struct LedgerState {
     pub tokens: i64,
     pub cost_micros: i64,
     /// The runs that are not over, by the id of their workflow.
-    pub runs: BTreeMap<String, Seen>,
+    pub runs: BTreeMap<String, LedgerRun>,
 }
 
 /// What the ledger knows of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Seen {
+pub struct LedgerRun {
     pub run_id: String,
     pub tokens: i64,
     pub cost_micros: i64,

@@ -14,12 +14,12 @@ use steadfast_engine::process::Cancel;
 use steadfast_model::run::Plan;
 use steadfast_system::config::Config;
 
+use crate::checkout;
 use crate::git::Refs;
 use crate::git::mirror::Mirror;
-use crate::place;
 use crate::wire::{
-    AttemptInput, AttemptReport, CheckInput, CheckReport, ConditionInput, ConditionReport, ForkInput, Progress,
-    RecordInput, RunRef,
+    AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, ForkInput, RecordInput,
+    RunRef, WorkerProgress,
 };
 
 pub use crate::git::WorkError;
@@ -76,7 +76,7 @@ pub struct WorkerContext {
 /// Removes what a killed worker of this home left: worktrees, and agents that outlived it. Called once when a worker
 /// starts; other workers of the same home keep what they work on.
 pub fn tidy(cx: &WorkerContext) -> Result<(), WorkError> {
-    Ok(place::tidy(&cx.home, cx.grace)?)
+    Ok(checkout::tidy(&cx.home, cx.grace)?)
 }
 
 /// Carries out one attempt: renders the prompt, runs the agent, commits and pushes its work. What the agent did wrong is
@@ -86,8 +86,8 @@ pub fn attempt(
     cx: &WorkerContext,
     input: &AttemptInput,
     cancel: &Cancel,
-    beat: &mut dyn FnMut(&Progress),
-) -> Result<AttemptReport, WorkError> {
+    beat: &mut dyn FnMut(&WorkerProgress),
+) -> Result<AttemptResult, WorkError> {
     attempting::attempt(cx, input, cancel, beat)
 }
 
@@ -123,7 +123,7 @@ pub fn clean(cx: &WorkerContext, run: &RunRef) -> Result<(), WorkError> {
 
 /// A run to start.
 #[derive(Debug, Clone, Copy)]
-pub struct NewRun<'a> {
+pub struct NewFleetRun<'a> {
     /// `$STEADFAST_HOME`.
     pub home: &'a Path,
     pub project: &'a Path,
@@ -142,7 +142,7 @@ pub struct NewRun<'a> {
 }
 
 /// Pushes the code and the run directory of a new run.
-pub fn start_run(new: &NewRun<'_>) -> Result<RunRef, WorkError> {
+pub fn start_run(new: &NewFleetRun<'_>) -> Result<RunRef, WorkError> {
     starting::start_run(new)
 }
 

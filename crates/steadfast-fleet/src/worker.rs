@@ -16,10 +16,10 @@ use temporalio_sdk::{Runtime, WorkerOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 
-use crate::activities::{Agents, Checks, Drive, Worker};
+use crate::activities::{Agents, Checks, DriverActivities, Worker};
 use crate::client::Fleet;
 use crate::connect::{FleetError, one_line};
-use crate::ledger::Ledger;
+use crate::ledger::LedgerWorkflow;
 use crate::work::{self, Allowed, WorkerContext};
 use crate::workflow::{DRIVE_QUEUE, RunWorkflow, agent_queue, check_queue};
 
@@ -189,9 +189,9 @@ fn start(
         add(WorkerOptions::new(DRIVE_QUEUE)
             .register_workflow::<RunWorkflow>()
             .map_err(|error| failed(&error))?
-            .register_workflow::<Ledger>()
+            .register_workflow::<LedgerWorkflow>()
             .map_err(|error| failed(&error))?
-            .register_activities(Drive(Arc::clone(shared)))
+            .register_activities(DriverActivities(Arc::clone(shared)))
             .tuner(tuner(DRIVE_ACTIVITIES))
             .sticky_queue_schedule_to_start_timeout(STICKY)
             .graceful_shutdown_period(arguments.drain)

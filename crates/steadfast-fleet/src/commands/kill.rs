@@ -7,7 +7,7 @@ use steadfast_model::run::RunStatus;
 use temporalio_client::WorkflowExecutionStatus;
 
 use super::{Here, exit_code, status};
-use crate::cli::RunArgs;
+use crate::cli::NamedRunArgs;
 use crate::output::{CommandError, CommandResult, Output, code};
 use crate::workflow::DRIVE_QUEUE;
 
@@ -33,7 +33,7 @@ pub(super) async fn kill(here: &Here, name: &str, wait: bool) -> CommandResult {
     match tokio::time::timeout(PATIENCE, fleet.result(name)).await {
         Ok(result) => {
             result?;
-            let found = here.find_run(&RunArgs { name: name.to_owned(), repo: None }).await?;
+            let found = here.find_run(&NamedRunArgs { name: name.to_owned(), repo: None }).await?;
             let code = exit_code(&found.directory.plan, &found.directory.state.run);
             let shown = status::show(&found, here.json)?;
             // To stop it was the wish.

@@ -5,11 +5,11 @@ use steadfast_model::clock;
 use steadfast_model::run::{RunStatus, machine};
 
 use super::{Here, follow, status};
-use crate::cli::RunArgs;
+use crate::cli::NamedRunArgs;
 use crate::output::{CommandError, CommandResult, Output, code};
 use crate::wire::{Carried, RunInput};
 
-pub(super) async fn resume(here: &Here, run: &RunArgs, max: Option<u32>, detach: bool) -> CommandResult {
+pub(super) async fn resume(here: &Here, run: &NamedRunArgs, max: Option<u32>, detach: bool) -> CommandResult {
     let fleet = here.connect().await?;
     let found = here.find_run(run).await?;
     let name = run.name.as_str();

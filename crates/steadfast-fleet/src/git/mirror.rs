@@ -9,7 +9,7 @@ use steadfast_engine::process::Cancel;
 use steadfast_model::text;
 use steadfast_system::paths;
 
-use super::{Git, Refs, WorkError, check_address};
+use super::{GitCall, Refs, WorkError, check_address};
 
 /// How many refs one push deletes.
 const MOST_DELETED: usize = 200;
@@ -43,7 +43,7 @@ impl Mirror {
         if !mirror.path.join("HEAD").is_file() {
             let _lock = mirror.lock()?;
             paths::create_private_dir(&mirror.path)?;
-            Git::at(&mirror.path).text(&["init", "--quiet", "--bare", "."])?;
+            GitCall::at(&mirror.path).text(&["init", "--quiet", "--bare", "."])?;
         }
         Ok(mirror)
     }
@@ -63,8 +63,8 @@ impl Mirror {
         Ok(MirrorLock { _file: file })
     }
 
-    pub(crate) fn git(&self) -> Git<'_> {
-        Git::at(&self.path)
+    pub(crate) fn git(&self) -> GitCall<'_> {
+        GitCall::at(&self.path)
     }
 
     /// The commit, blob or tree that a name stands for, if the mirror has it.
@@ -139,7 +139,7 @@ impl Mirror {
         arguments.extend(["--".to_owned(), self.url.clone()]);
         arguments.extend(push.updates.iter().map(|(name, sha)| format!("{sha}:{name}")));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Git::at(from).text(&arguments).map(drop)
+        GitCall::at(from).text(&arguments).map(drop)
     }
 
     /// Pushes new refs; no other process writes them, so it is tried again when the network fails.

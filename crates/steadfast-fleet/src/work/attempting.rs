@@ -11,13 +11,13 @@ use steadfast_system::bounded;
 
 use super::records::FleetRecords;
 use super::{WorkError, WorkerContext, repository};
+use crate::checkout::FleetCheckout;
 use crate::git::directory::{self, RunDirectory};
 use crate::git::import::NewCommit;
 use crate::git::mirror::{Mirror, Push};
-use crate::git::{Git, Refs};
-use crate::place::Place;
-use crate::wire::{AttemptInput, AttemptReport, CheckInput, CheckReport, ConditionInput, ConditionReport, Heads};
-use crate::wire::{Progress, RunRef, attempt_key};
+use crate::git::{GitCall, Refs};
+use crate::wire::{AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, Heads};
+use crate::wire::{RunRef, WorkerProgress, attempt_key};
 
 /// The most bytes that are pushed of one file, from its end.
 const MOST_BYTES: u64 = 64 << 20;
@@ -62,16 +62,16 @@ impl<'a> Work<'a> {
         stage: &StagePlan,
         heads: &Heads,
         cancel: &Cancel,
-    ) -> Result<Place, WorkError> {
+    ) -> Result<FleetCheckout, WorkError> {
         let (code, places) = (self.refs.code(), self.refs.place("*"));
         let attempts = format!("{}*", self.refs.attempts());
         self.mirror.ensure(sha, &[&code, &places, &attempts], cancel)?;
         let key = format!("{}-{key}", self.run_ref.run_id);
-        let place = Place::create(&self.cx.home, &self.mirror, self.run_ref, &key, sha, cancel)?;
+        let place = FleetCheckout::create(&self.cx.home, &self.mirror, self.run_ref, &key, sha, cancel)?;
         if stage.merge.is_some() {
             for (name, head) in heads.0.iter().filter(|(name, _)| *name != crate::wire::RUN_PLACE) {
                 self.mirror.ensure(head, &[&places], cancel)?;
-                Git::at(&place.tree()).text(&["update-ref", &self.refs.place(name), head])?;
+                GitCall::at(&place.tree()).text(&["update-ref", &self.refs.place(name), head])?;
             }
         }
         Ok(place)
@@ -81,7 +81,7 @@ impl<'a> Work<'a> {
     fn files_of(
         &self,
         id: AttemptId,
-        place: &Place,
+        place: &FleetCheckout,
         earlier: Option<&str>,
         more: Vec<(String, Vec<u8>)>,
     ) -> Result<String, WorkError> {
@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
         stage: &'r StagePlan,
         run: &'r Run,
         heads: &'r Heads,
-        (place, project): (&'r Place, &'r Path),
+        (place, project): (&'r FleetCheckout, &'r Path),
         notes: &'r [String],
     ) -> FleetRecords<'r> {
         FleetRecords {
@@ -121,7 +121,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn call<'r>(&'r self, run: &'r Run, (place, project): (&'r Place, &'r Path), cancel: &'r Cancel) -> WorkCall<'r> {
+    fn call<'r>(
+        &'r self,
+        run: &'r Run,
+        (place, project): (&'r FleetCheckout, &'r Path),
+        cancel: &'r Cancel,
+    ) -> WorkCall<'r> {
         let view = RunView { plan: self.plan(), run, run_id: &self.run_ref.run_id, home: place.root(), project };
         WorkCall { engine: &self.engine, view, directory: project, cancel }
     }
@@ -146,8 +151,8 @@ pub(super) fn attempt(
     cx: &WorkerContext,
     input: &AttemptInput,
     cancel: &Cancel,
-    beat: &mut dyn FnMut(&Progress),
-) -> Result<AttemptReport, WorkError> {
+    beat: &mut dyn FnMut(&WorkerProgress),
+) -> Result<AttemptResult, WorkError> {
     let (run_ref, id) = (&input.run_ref, input.id);
     let work = Work::begin(cx, run_ref, input.seq, cancel)?;
     let stage = work.stage(id.stage)?;
@@ -158,14 +163,14 @@ pub(super) fn attempt(
     records.prepare(id)?;
     let call = work.call(&input.run, (&place, &project), cancel);
     let mut tell = |usage: &_, started_at_ms| {
-        beat(&Progress { usage: *usage, worker: cx.name.clone(), started_at_ms });
+        beat(&WorkerProgress { usage: *usage, worker: cx.name.clone(), started_at_ms });
     };
     let outcome = work::attempt(&call, id, &mut records, &mut tell);
     let attempt = Attempt::at(place.root(), &run_ref.run_id, id);
-    let left = Left { work: &work, place: &place, attempt: &attempt, stage, id, run: &input.run };
+    let left = LeftWork { work: &work, place: &place, attempt: &attempt, stage, id, run: &input.run };
     match left.push(&input.base, &outcome, &records.messages, cancel) {
         Ok((sha, files, branch)) => {
-            Ok(AttemptReport { outcome, sha: Some(sha), files: Some(files), branch: Some(branch) })
+            Ok(AttemptResult { outcome, sha: Some(sha), files: Some(files), branch: Some(branch) })
         }
         // What cannot be pushed is lost. The agent has worked, so what it used is charged.
         Err(error) => {
@@ -174,22 +179,22 @@ pub(super) fn attempt(
                 Outcome::Succeeded(success) => success.but_failed(FailureKind::Transient, message),
                 failed @ Outcome::Failed(_) => failed,
             };
-            Ok(AttemptReport { outcome, sha: None, files: None, branch: None })
+            Ok(AttemptResult { outcome, sha: None, files: None, branch: None })
         }
     }
 }
 
 /// What an attempt left.
-struct Left<'a> {
+struct LeftWork<'a> {
     work: &'a Work<'a>,
-    place: &'a Place,
+    place: &'a FleetCheckout,
     attempt: &'a Attempt,
     stage: &'a StagePlan,
     id: AttemptId,
     run: &'a Run,
 }
 
-impl Left<'_> {
+impl LeftWork<'_> {
     /// Commits and pushes the work and the files: the commit of each, and the branch of the work.
     fn push(
         &self,
@@ -288,7 +293,7 @@ pub(super) fn check(cx: &WorkerContext, input: &CheckInput, cancel: &Cancel) -> 
 fn with_evidence(
     work: &Work<'_>,
     id: AttemptId,
-    place: &Place,
+    place: &FleetCheckout,
     earlier: &str,
     cancel: &Cancel,
 ) -> Result<String, WorkError> {

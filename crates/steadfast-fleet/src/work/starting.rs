@@ -7,23 +7,23 @@ use steadfast_model::clock;
 use steadfast_model::run::{Plan, machine, name, sealed};
 
 use super::upkeep::first_state;
-use super::{NewRun, WorkError, WorkerContext, repository};
+use super::{NewFleetRun, WorkError, WorkerContext, repository};
 use crate::git::directory::{PLAN, RunDirectory, STATE};
 use crate::git::import::NewCommit;
 use crate::git::mirror::{Mirror, Push};
-use crate::git::{Git, Refs, check_address};
+use crate::git::{GitCall, Refs, check_address};
 use crate::wire::{ForkInput, RepoRef, RunRef};
 
 /// How many changed files an error names.
 const MOST_NAMED: usize = 3;
 
-pub(super) fn start_run(new: &NewRun<'_>) -> Result<RunRef, WorkError> {
+pub(super) fn start_run(new: &NewFleetRun<'_>) -> Result<RunRef, WorkError> {
     let (_, secrets) = sealed::seal(new.plan).map_err(std::io::Error::other)?;
     if !secrets.is_empty() {
         let places: Vec<String> = secrets.into_keys().collect();
         return Err(WorkError::Secrets(places.join(", ")));
     }
-    let git = || Git::at(new.project);
+    let git = || GitCall::at(new.project);
     let base = git().text(&["rev-parse", "--verify", "HEAD^{commit}"])?;
     let subdirectory = git().text(&["rev-parse", "--show-prefix"])?.trim_end_matches('/').to_owned();
     if !new.allow_dirty {
@@ -93,7 +93,7 @@ fn push_directory(
 
 /// Fails if the working tree has changes, which would not travel. State files of runs do not count.
 fn require_clean(project: &Path) -> Result<(), WorkError> {
-    let listed = Git::at(project).text(&["status", "--porcelain", "-z", "--no-renames"])?;
+    let listed = GitCall::at(project).text(&["status", "--porcelain", "-z", "--no-renames"])?;
     let is_ours = |name: &str| {
         let inside = name.rsplit_once(".claude/").map(|(_, inside)| inside);
         inside.is_some_and(|it| {

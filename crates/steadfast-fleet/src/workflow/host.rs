@@ -20,19 +20,19 @@ use temporalio_workflow::{
 use super::{RunWorkflow, outcome, run_name};
 use crate::calls::Calls;
 use crate::wire::{
-    AttemptReport, AttemptShas, Carried, CheckReport, ConditionReport, Decided, Face, FleetAct, ForkInput, Heads,
-    Question, RUN_PLACE, RunInput, RunRef, Status, attempt_key,
+    AttemptResult, AttemptShas, Carried, CheckReport, ConditionReport, Decided, Face, FleetAct, ForkInput, Heads,
+    RUN_PLACE, RunInput, RunRef, Status, StepRequest, attempt_key,
 };
 
 const LONGEST_STEP: Duration = Duration::from_mins(1);
 
 type Context<'a> = &'a WorkflowContext<RunWorkflow>;
-type Flight<'a> = Pin<Box<dyn Future<Output = News> + 'a>>;
+type Flight<'a> = Pin<Box<dyn Future<Output = FlightResult> + 'a>>;
 type Answer<T> = Result<T, ActivityExecutionError>;
 
 /// What the workflow waits for.
-enum News {
-    Attempted(AttemptId, Answer<AttemptReport>),
+enum FlightResult {
+    Attempted(AttemptId, Answer<AttemptResult>),
     Checked(AttemptId, Vec<Check>, Answer<CheckReport>),
     Condition(u32, Answer<ConditionReport>),
     /// The records before this number are written.
@@ -42,7 +42,7 @@ enum News {
     Finished(Answer<()>),
 }
 
-struct Host<'a> {
+struct RunHost<'a> {
     ctx: Context<'a>,
     input: RunInput,
     run: Option<Run>,
@@ -82,7 +82,7 @@ pub(super) async fn drive(ctx: Context<'_>) -> WorkflowResult<Status> {
     if input.options.scheduled && carried.is_none() {
         input.run = forked(ctx, &input.run).await?;
     }
-    Host::new(ctx, input, carried).drive().await
+    RunHost::new(ctx, input, carried).drive().await
 }
 
 /// The run that a schedule started gets its own name and branches.
@@ -92,7 +92,7 @@ async fn forked(ctx: Context<'_>, from: &RunRef) -> WorkflowResult<RunRef> {
     Ok(ctx.execute_activity(Calls::fork, input, upkeep("fork", heartbeat)).await?)
 }
 
-impl<'a> Host<'a> {
+impl<'a> RunHost<'a> {
     fn new(ctx: Context<'a>, input: RunInput, carried: Option<Carried>) -> Self {
         let is_new = carried.is_none();
         let carried = carried.unwrap_or_default();
@@ -165,11 +165,11 @@ impl<'a> Host<'a> {
                 self.cut()?;
             }
             match self.news().await {
-                Some(News::Finished(result)) => {
+                Some(FlightResult::Finished(result)) => {
                     result?;
                     return Ok(self.status());
                 }
-                Some(News::Saved(upto, result)) => {
+                Some(FlightResult::Saved(upto, result)) => {
                     result?;
                     self.was_saved(upto);
                 }
@@ -193,7 +193,7 @@ impl<'a> Host<'a> {
 
     async fn step(&mut self, event: RunEvent) -> WorkflowResult<()> {
         self.steps = self.steps.saturating_add(1);
-        let question = Question {
+        let question = StepRequest {
             run_ref: self.input.run.clone(),
             options: self.input.options.clone(),
             run: self.run.take(),
@@ -241,7 +241,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn fly(&mut self, future: impl Future<Output = News> + 'a) {
+    fn fly(&mut self, future: impl Future<Output = FlightResult> + 'a) {
         self.flights.push(Box::pin(future));
     }
 }

@@ -155,7 +155,7 @@ impl Clear<'_> {
     fn check(&self, value: &Value, path: &str) -> usize {
         match value {
             Value::Object(fields) if fields.contains_key("metadata") && fields.contains_key("data") => {
-                self.check_payload(value, path)
+                Self::check_payload(value, path)
             }
             Value::Object(fields) => {
                 let is_memo = path.ends_with("emo.fields");
@@ -175,13 +175,13 @@ impl Clear<'_> {
         }
     }
 
-    fn check_payload(&self, payload: &Value, path: &str) -> usize {
+    fn check_payload(payload: &Value, path: &str) -> usize {
         let bytes = |value: &Value| STANDARD.decode(value.as_str().unwrap_or_default()).unwrap();
         let metadata = payload["metadata"].as_object().unwrap();
         let data = bytes(&payload["data"]);
         if path.ends_with("markerRecordedEventAttributes.details.data.payloads") {
             let marker: Value = serde_json::from_slice(&data).unwrap();
-            self.check_marker(&marker, path);
+            check_marker(&marker, path);
             return 0;
         }
         let names: Vec<&str> = metadata.keys().map(String::as_str).collect();
@@ -194,20 +194,6 @@ impl Clear<'_> {
         1
     }
 
-    fn check_marker(&self, value: &Value, path: &str) {
-        match value {
-            Value::Object(fields) => {
-                for (name, inner) in fields {
-                    assert!(MARKER.contains(&name.as_str()), "a field {name} of a marker at {path}");
-                    self.check_marker(inner, path);
-                }
-            }
-            Value::String(text) => assert!(text == "decide" || is_digits(text), "`{text}` in a marker at {path}"),
-            Value::Array(_) => panic!("a list in a marker at {path}"),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-
     fn allows(&self, text: &str) -> bool {
         let is_run = text.strip_prefix("steadfast/").is_some_and(|name| self.runs.contains(&name));
         NAMES.contains(&text)
@@ -216,6 +202,20 @@ impl Clear<'_> {
             || is_id(text)
             || is_constant(text)
             || is_worker(text)
+    }
+}
+
+fn check_marker(value: &Value, path: &str) {
+    match value {
+        Value::Object(fields) => {
+            for (name, inner) in fields {
+                assert!(MARKER.contains(&name.as_str()), "a field {name} of a marker at {path}");
+                check_marker(inner, path);
+            }
+        }
+        Value::String(text) => assert!(text == "decide" || is_digits(text), "`{text}` in a marker at {path}"),
+        Value::Array(_) => panic!("a list in a marker at {path}"),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -13,7 +13,7 @@ use steadfast_engine::run_folder::RunFolder;
 use steadfast_system::paths;
 
 use crate::git::mirror::Mirror;
-use crate::git::{Git, IDENTITY, WorkError};
+use crate::git::{GitCall, IDENTITY, WorkError};
 use crate::wire::RunRef;
 
 const LOCK: &str = "lock";
@@ -26,13 +26,13 @@ fn work_of(home: &Path) -> PathBuf {
 
 /// A folder with a checkout. It is removed on drop.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FleetCheckout {
     root: PathBuf,
     subdirectory: String,
     _lock: File,
 }
 
-impl Place {
+impl FleetCheckout {
     /// Checks out a commit that the mirror has. `key` is what it is for.
     pub(crate) fn create(
         home: &Path,
@@ -53,7 +53,7 @@ impl Place {
         let place = Self { root, subdirectory: run.repo.subdirectory.clone(), _lock: lock };
         let tree = place.tree();
         paths::create_private_dir(&tree)?;
-        Git::at(&tree).text(&["init", "--quiet", "--template=", "."])?;
+        GitCall::at(&tree).text(&["init", "--quiet", "--template=", "."])?;
         let info = tree.join(".git").join("info");
         let objects = tree.join(".git").join("objects").join("info");
         for folder in [&info, &objects] {
@@ -61,16 +61,16 @@ impl Place {
         }
         fs_err::write(objects.join("alternates"), format!("{}\n", mirror.path().join("objects").display()))?;
         // The agent sees the repository itself as its remote, as in a clone of the user's.
-        Git::at(&tree).text(&["config", "remote.origin.url", mirror.url()])?;
-        Git::at(&tree).text(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"])?;
+        GitCall::at(&tree).text(&["config", "remote.origin.url", mirror.url()])?;
+        GitCall::at(&tree).text(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"])?;
         // Agents commit, also on a machine whose owner never told git a name.
-        if !Git::at(&tree).succeeds(&["var", "GIT_COMMITTER_IDENT"])? {
-            Git::at(&tree).text(&["config", "user.name", "Steadfast"])?;
-            Git::at(&tree).text(&["config", "user.email", "steadfast@localhost"])?;
+        if !GitCall::at(&tree).succeeds(&["var", "GIT_COMMITTER_IDENT"])? {
+            GitCall::at(&tree).text(&["config", "user.name", "Steadfast"])?;
+            GitCall::at(&tree).text(&["config", "user.email", "steadfast@localhost"])?;
         }
         let exclude: String = files::patterns_anywhere().map(|line| line + "\n").collect();
         fs_err::write(info.join("exclude"), exclude)?;
-        Git::at(&tree).until(cancel).text(&["checkout", "--quiet", "--detach", sha, "--"])?;
+        GitCall::at(&tree).until(cancel).text(&["checkout", "--quiet", "--detach", sha, "--"])?;
         fs_err::create_dir_all(place.directory())?;
         Ok(place)
     }
@@ -97,23 +97,23 @@ impl Place {
             let _ = fs_err::remove_file(tree.join(".git").join(lock));
         }
         let add = ["-c", "core.safecrlf=false", "add", "--all"];
-        if let Err(error) = Git::at(&tree).text(&add) {
+        if let Err(error) = GitCall::at(&tree).text(&add) {
             // What cannot be added, such as a repository without a commit, does not prevent the rest.
-            let some = Git::at(&tree).text(&[&add[..], &["--ignore-errors"]].concat());
+            let some = GitCall::at(&tree).text(&[&add[..], &["--ignore-errors"]].concat());
             some.map_err(|_| error)?;
         }
-        let head = || Git::at(&tree).text(&["rev-parse", "--verify", "HEAD^{commit}"]);
-        let is_clean = Git::at(&tree).succeeds(&["diff", "--cached", "--quiet"])?;
+        let head = || GitCall::at(&tree).text(&["rev-parse", "--verify", "HEAD^{commit}"]);
+        let is_clean = GitCall::at(&tree).succeeds(&["diff", "--cached", "--quiet"])?;
         if !is_clean || head()? == base {
             let commit = ["commit", "--quiet", "--no-verify", "--allow-empty", "-m", message];
-            let own = Git::at(&tree).text(&commit);
-            own.or_else(|_| Git::at(&tree).text(&[&IDENTITY[..], &commit].concat()))?;
+            let own = GitCall::at(&tree).text(&commit);
+            own.or_else(|_| GitCall::at(&tree).text(&[&IDENTITY[..], &commit].concat()))?;
         }
         head()
     }
 }
 
-impl Drop for Place {
+impl Drop for FleetCheckout {
     fn drop(&mut self) {
         remove(&self.root);
     }
