@@ -1,17 +1,21 @@
 //! Where one attempt works: a folder of its own below `$STEADFAST_HOME/fleet/work` with a repository that shares
-//! the objects of the mirror. Whatever an agent does to its repository (branches, settings, hooks) ends with the folder. A lock shows
-//! that the worker lives; folders whose worker was killed are removed when the next one starts.
+//! the objects of the mirror. What an agent does to the settings and hooks of its repository ends with the agent
+//! (`checkout/repository`). A lock shows that the worker lives; folders whose worker was killed are removed when the next
+//! one starts.
+
+mod repository;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use steadfast_engine::attempt::Attempt;
-use steadfast_engine::files;
 use steadfast_engine::process::Cancel;
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_system::paths;
 
+use self::repository::CheckoutRepository;
 use crate::git::mirror::Mirror;
 use crate::git::{GitCall, IDENTITY, WorkError};
 use crate::wire::RunRef;
@@ -29,6 +33,9 @@ fn work_of(home: &Path) -> PathBuf {
 pub(crate) struct FleetCheckout {
     root: PathBuf,
     subdirectory: String,
+    repository: CheckoutRepository,
+    /// Set once the repository was made anew after the agent: whether that succeeded.
+    rebuilt: Arc<OnceLock<Result<(), String>>>,
     _lock: File,
 }
 
@@ -50,29 +57,34 @@ impl FleetCheckout {
         }
         let lock = lock_file(&root)?;
         lock.lock()?;
-        let place = Self { root, subdirectory: run.repo.subdirectory.clone(), _lock: lock };
-        let tree = place.tree();
+        let tree = root.join(TREE);
+        let repository = CheckoutRepository::new(tree.clone(), mirror, sha);
+        let subdirectory = run.repo.subdirectory.clone();
+        let checkout = Self { root, subdirectory, repository, rebuilt: Arc::default(), _lock: lock };
         paths::create_private_dir(&tree)?;
-        GitCall::at(&tree).text(&["init", "--quiet", "--template=", "."])?;
-        let info = tree.join(".git").join("info");
-        let objects = tree.join(".git").join("objects").join("info");
-        for folder in [&info, &objects] {
-            fs_err::create_dir_all(folder)?;
-        }
-        fs_err::write(objects.join("alternates"), format!("{}\n", mirror.path().join("objects").display()))?;
-        // The agent sees the repository itself as its remote, as in a clone of the user's.
-        GitCall::at(&tree).text(&["config", "remote.origin.url", mirror.url()])?;
-        GitCall::at(&tree).text(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"])?;
-        // Agents commit, also on a machine whose owner never told git a name.
-        if !GitCall::at(&tree).succeeds(&["var", "GIT_COMMITTER_IDENT"])? {
-            GitCall::at(&tree).text(&["config", "user.name", "Steadfast"])?;
-            GitCall::at(&tree).text(&["config", "user.email", "steadfast@localhost"])?;
-        }
-        let exclude: String = files::patterns_anywhere().map(|line| line + "\n").collect();
-        fs_err::write(info.join("exclude"), exclude)?;
+        checkout.repository.create(None)?;
         GitCall::at(&tree).until(cancel).text(&["checkout", "--quiet", "--detach", sha, "--"])?;
-        fs_err::create_dir_all(place.directory())?;
-        Ok(place)
+        fs_err::create_dir_all(checkout.directory())?;
+        Ok(checkout)
+    }
+
+    /// Adds a branch that the stage merges.
+    pub(crate) fn add_branch(&mut self, name: &str, head: &str) -> Result<(), WorkError> {
+        self.repository.add_branch(name, head)
+    }
+
+    /// What makes the repository anew, once: to be called when the agent or the commands of a check have ended, before
+    /// git is called again.
+    pub(crate) fn rebuilding(&self) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
+        let (repository, rebuilt) = (self.repository.clone(), Arc::clone(&self.rebuilt));
+        let aside = self.root.join(format!("left-{}.git", uuid::Uuid::new_v4().simple()));
+        move || rebuilt.get_or_init(|| repository.rebuild(&aside).map_err(|error| error.to_string())).clone()
+    }
+
+    /// Makes sure that nothing which an agent or a command left in the repository's settings is used.
+    pub(crate) fn secure(&self) -> Result<(), WorkError> {
+        let damaged = |message| WorkError::Damaged("the repository that the agent left".to_owned(), message);
+        self.rebuilding()().map_err(damaged)
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -91,11 +103,8 @@ impl FleetCheckout {
 
     /// Commits everything that is not ignored, and returns the newest commit. An agent that left nothing gets an empty one.
     pub(crate) fn commit(&self, base: &str, message: &str) -> Result<String, WorkError> {
+        self.secure()?;
         let tree = self.tree();
-        for lock in ["index.lock", "HEAD.lock"] {
-            // A killed agent leaves them behind; usually there is none.
-            let _ = fs_err::remove_file(tree.join(".git").join(lock));
-        }
         let add = ["-c", "core.safecrlf=false", "add", "--all"];
         if let Err(error) = GitCall::at(&tree).text(&add) {
             // What cannot be added, such as a repository without a commit, does not prevent the rest.

@@ -3,16 +3,17 @@
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world from outside")]
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use steadfast_engine::process::Cancel;
 use steadfast_fleet::wire::{
-    AttemptInput, AttemptReport, AttemptShas, CheckInput, ConditionInput, FleetOptions, Heads, RUN_PLACE, RecordInput,
+    AttemptInput, AttemptResult, AttemptShas, CheckInput, ConditionInput, FleetOptions, Heads, RUN_PLACE, RecordInput,
     RunRef, attempt_key,
 };
-use steadfast_fleet::work::{self, Allowed, NewRun, RunDirectory, WorkError, WorkerContext};
+use steadfast_fleet::work::{self, Allowed, NewFleetRun, RunDirectory, WorkError, WorkerContext};
 use steadfast_model::clock;
 use steadfast_model::run::{
     Act, AgentKind, AgentPlan, AttemptId, FailureKind, MergePlan, Outcome, Plan, Record, Rule, Run, RunEvent, RunKind,
@@ -76,7 +77,7 @@ impl World {
     }
 
     fn try_start(&self, plan: &Plan) -> Result<RunRef, WorkError> {
-        work::start_run(&NewRun {
+        work::start_run(&NewFleetRun {
             home: &self.path("submitter"),
             project: &self.project(),
             repo_url: None,
@@ -228,9 +229,9 @@ impl Host {
         }
     }
 
-    fn reported(&mut self, id: AttemptId, report: AttemptReport) -> Outcome {
+    fn reported(&mut self, id: AttemptId, report: AttemptResult) -> Outcome {
         let place = self.place(id.stage, id.iteration).0;
-        let AttemptReport { outcome, sha, files, branch } = report;
+        let AttemptResult { outcome, sha, files, branch } = report;
         self.shas.insert(attempt_key(id), AttemptShas { place, sha, files, branch });
         self.outcomes.push((id, outcome.clone()));
         outcome
@@ -530,4 +531,84 @@ fn what_must_not_travel_or_run_is_refused() {
         RunDirectory::open(&world.path("x"), &host.run_ref.repo.url, "nobody"),
         Err(WorkError::NoRun(name)) if name == "nobody"
     ));
+}
+
+#[test]
+fn settings_that_an_agent_leaves_in_its_checkout_are_not_used() {
+    let world = World::new();
+    let (thief, ran) = (world.path("thief.git"), world.path("ran"));
+    git(world.root.path(), &["init", "-q", "--bare", "-b", "main", "thief.git"]);
+    git(&world.project(), &["push", "-q", &thief.display().to_string(), "HEAD:main"]);
+    let hooks = world.path("hooks");
+    fs_err::create_dir_all(&hooks).unwrap();
+    // Every program notes that it ran; a filter and a monitor also have to answer.
+    let program = |name: &str, answer: &str| {
+        let file = hooks.join(name);
+        fs_err::write(&file, format!("#!/bin/sh\necho {name} >> {}\n{answer}\n", ran.display())).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs_err::set_permissions(&file, mode).unwrap();
+        file.display().to_string()
+    };
+    for hook in ["pre-push", "pre-commit", "post-commit", "post-index-change", "reference-transaction"] {
+        program(hook, "");
+    }
+    let (origin, thief_url) = (world.origin().display().to_string(), thief.display().to_string());
+    let settings = [
+        (format!("url.{thief_url}.insteadOf"), origin.clone()),
+        (format!("url.{thief_url}.pushInsteadOf"), origin.clone()),
+        ("core.hooksPath".to_owned(), hooks.display().to_string()),
+        ("core.fsmonitor".to_owned(), program("monitor", "exit 1")),
+        ("filter.x.clean".to_owned(), program("clean", "cat")),
+        ("filter.x.process".to_owned(), program("process", "exit 1")),
+        ("core.sshCommand".to_owned(), program("ssh", "exit 1")),
+        ("core.editor".to_owned(), program("editor", "exit 1")),
+        ("core.pager".to_owned(), program("pager", "cat")),
+        ("credential.helper".to_owned(), program("helper", "")),
+        ("gpg.program".to_owned(), program("gpg", "exit 1")),
+        ("diff.external".to_owned(), program("diff", "exit 0")),
+        ("core.alternateRefsCommand".to_owned(), program("alternates", "")),
+        ("core.worktree".to_owned(), world.path("elsewhere").display().to_string()),
+    ];
+    fs_err::create_dir_all(world.path("elsewhere")).unwrap();
+    let mut script = String::from("set -eu; echo '*.txt filter=x diff=x' > .gitattributes; echo work > work.txt; ");
+    for (name, value) in &settings {
+        write!(script, "git config {name} '{value}'; ").unwrap();
+    }
+    write!(script, "mkdir -p .git/hooks; cp {}/* .git/hooks/; rm -f {}", hooks.display(), ran.display()).unwrap();
+    let mut stage = stage("work", "Work", 1, &script);
+    stage.completion = Rule::Verify(vec!["test -e work.txt".to_owned()]);
+    let host = Host::new(&world, &plan(vec![stage]), &["one"]).driven_to_end();
+    assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
+    assert_eq!(world.show("steadfast/auth:work.txt"), "work");
+    let stolen = git(&thief, &["for-each-ref", "--format=%(refname)"]);
+    assert_eq!(stolen, "refs/heads/main", "work went to another repository");
+    assert_eq!(fs_err::read_to_string(&ran).unwrap_or_default(), "", "programs of the agent ran");
+}
+
+#[test]
+fn an_agent_cannot_replace_the_repository_of_its_checkout() {
+    let world = World::new();
+    let script = "set -eu; echo work > work.txt; rm -rf .git; git init -q -b other .; git -c user.name=A -c user.email=a@a \
+                  commit -q --allow-empty -m other";
+    let host = Host::new(&world, &plan(vec![stage("work", "Work", 1, script)]), &["one"]).driven_to_end();
+    assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
+    assert_eq!(world.show("steadfast/auth:work.txt"), "work");
+    assert_eq!(git(&world.origin(), &["rev-list", "--count", "main..steadfast/auth"]), "1");
+}
+
+#[test]
+fn commits_of_an_agent_are_kept() {
+    let world = World::new();
+    let commit = "git -c user.name=A -c user.email=a@a commit -q --no-verify -m";
+    let script = format!(
+        "set -eu; git checkout -q -b topic; echo one > one.txt; git add one.txt; {commit} one; echo two > two.txt; \
+         git add two.txt; {commit} two; echo three > three.txt; git rm -q a.txt; echo skip > skip.log; \
+         echo '*.log' > .gitignore"
+    );
+    let host = Host::new(&world, &plan(vec![stage("work", "Work", 1, &script)]), &["one"]).driven_to_end();
+    assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
+    let subjects = git(&world.origin(), &["log", "--reverse", "--format=%s", "main..steadfast/auth"]);
+    assert_eq!(subjects, "one\ntwo\nauth: work iteration 1");
+    let files = git(&world.origin(), &["ls-tree", "--name-only", "steadfast/auth"]);
+    assert_eq!(files, ".gitignore\none.txt\nthree.txt\ntwo.txt");
 }

@@ -5,17 +5,17 @@ use std::path::Path;
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::files::{OutputOf, PublicFiles, without_secrets};
 use steadfast_engine::process::Cancel;
-use steadfast_engine::work::{self, Engine, RunView, WorkCall};
+use steadfast_engine::work::{self, AgentEnded, Engine, RunView, WorkCall};
 use steadfast_model::run::{AgentKind, AgentPlan, AttemptId, Check, FailureKind, Outcome, Plan, Run, StagePlan};
 use steadfast_system::bounded;
 
 use super::records::FleetRecords;
 use super::{WorkError, WorkerContext, repository};
 use crate::checkout::FleetCheckout;
+use crate::git::Refs;
 use crate::git::directory::{self, RunDirectory};
 use crate::git::import::NewCommit;
 use crate::git::mirror::{Mirror, Push};
-use crate::git::{GitCall, Refs};
 use crate::wire::{AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, Heads};
 use crate::wire::{RunRef, WorkerProgress, attempt_key};
 
@@ -67,11 +67,11 @@ impl<'a> Work<'a> {
         let attempts = format!("{}*", self.refs.attempts());
         self.mirror.ensure(sha, &[&code, &places, &attempts], cancel)?;
         let key = format!("{}-{key}", self.run_ref.run_id);
-        let place = FleetCheckout::create(&self.cx.home, &self.mirror, self.run_ref, &key, sha, cancel)?;
+        let mut place = FleetCheckout::create(&self.cx.home, &self.mirror, self.run_ref, &key, sha, cancel)?;
         if stage.merge.is_some() {
             for (name, head) in heads.0.iter().filter(|(name, _)| *name != crate::wire::RUN_PLACE) {
                 self.mirror.ensure(head, &[&places], cancel)?;
-                GitCall::at(&place.tree()).text(&["update-ref", &self.refs.place(name), head])?;
+                place.add_branch(&self.refs.place(name), head)?;
             }
         }
         Ok(place)
@@ -128,7 +128,7 @@ impl<'a> Work<'a> {
         cancel: &'r Cancel,
     ) -> WorkCall<'r> {
         let view = RunView { plan: self.plan(), run, run_id: &self.run_ref.run_id, home: place.root(), project };
-        WorkCall { engine: &self.engine, view, directory: project, cancel }
+        WorkCall { engine: &self.engine, view, directory: project, cancel, agent_ended: None }
     }
 
     /// A new name for a branch of an attempt.
@@ -161,7 +161,10 @@ pub(super) fn attempt(
     let project = place.directory();
     let mut records = work.records(stage, &input.run, &input.heads, (&place, &project), &input.notes);
     records.prepare(id)?;
-    let call = work.call(&input.run, (&place, &project), cancel);
+    let rebuild = place.rebuilding();
+    // `commit` reports an error.
+    let agent_ended = AgentEnded::new(move || drop(rebuild()));
+    let call = WorkCall { agent_ended: Some(&agent_ended), ..work.call(&input.run, (&place, &project), cancel) };
     let mut tell = |usage: &_, started_at_ms| {
         beat(&WorkerProgress { usage: *usage, worker: cx.name.clone(), started_at_ms });
     };
@@ -297,6 +300,7 @@ fn with_evidence(
     earlier: &str,
     cancel: &Cancel,
 ) -> Result<String, WorkError> {
+    place.secure()?;
     let files = work.files_of(id, place, Some(earlier), Vec::new())?;
     let updates = vec![(format!("{}-files", work.branch(id)), files.clone())];
     work.mirror.push_new(&place.tree(), &Push { updates, ..Push::default() }, cancel)?;
