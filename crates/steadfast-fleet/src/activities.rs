@@ -29,6 +29,8 @@ const BEAT: Duration = Duration::from_secs(1);
 const USING: Duration = Duration::from_secs(10);
 const SHORTEST_HAND_ON: Duration = Duration::from_millis(500);
 const LONGEST_HAND_ON: Duration = Duration::from_secs(10);
+/// How often the branches of attempts are deleted at the end of a run before they are left.
+const CLEAN_TRIES: u32 = 3;
 /// The type of failures that another worker may not have.
 pub(crate) const BUSY: &str = "busy";
 
@@ -235,9 +237,17 @@ impl DriverActivities {
     pub(crate) async fn finish(self: Arc<Self>, ctx: ActivityContext, input: FinishInput) -> Result<(), ActivityError> {
         let FinishInput { run_ref, head, spent } = input;
         let worker = Arc::clone(&self.0);
+        let tries = ctx.info().attempt;
         let end = move || {
             work::publish(&worker.context, &run_ref, &head)?;
-            work::clean(&worker.context, &run_ref)
+            match work::clean(&worker.context, &run_ref) {
+                // A repository that refuses deletions must not keep the run from its end.
+                Err(error) if tries >= CLEAN_TRIES => {
+                    tracing::warn!("branches of attempts of {} are left in the repository: {error}", run_ref.name);
+                    Ok(())
+                }
+                cleaned => cleaned,
+            }
         };
         beating(&ctx, end).await?;
         account(&ctx, spent).await

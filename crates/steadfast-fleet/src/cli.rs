@@ -66,6 +66,9 @@ pub(crate) enum FleetVerb {
         /// Return once the server has the request
         #[arg(long)]
         no_wait: bool,
+        /// End it on the server at once, without its last records; for a run that cannot end by itself
+        #[arg(long)]
+        force: bool,
     },
     /// Resume a run that was killed, failed or reached its maximum
     Resume {

@@ -73,7 +73,8 @@ async fn on_fleet(here: &Here, verb: FleetVerb) -> CommandResult {
         FleetVerb::Status { run, watch } => status::status(here, &run, watch).await,
         FleetVerb::Logs(arguments) => logs::logs(here, &arguments).await,
         FleetVerb::Attach(run) => follow::attach(here, &run).await,
-        FleetVerb::Kill { name, no_wait } => kill::kill(here, &name, !no_wait).await,
+        FleetVerb::Kill { name, force: true, .. } => kill::end_at_once(here, &name).await,
+        FleetVerb::Kill { name, no_wait, .. } => kill::kill(here, &name, !no_wait).await,
         FleetVerb::Resume { run, max, detach } => resume::resume(here, &run, max, detach).await,
         FleetVerb::Pull(run) => pull::pull(here, &run).await,
         FleetVerb::Approve(arguments) => answer::answer(here, &arguments, true).await,
@@ -155,10 +156,13 @@ impl Here {
         let Some(repo) = known.or_else(|| self.repo(None)) else {
             return Err(missing.map_or_else(|| no_repository(name), CommandError::from));
         };
-        let directory = match self.open(&repo, name).await {
-            Ok(directory) => directory,
+        let directory = match (self.open(&repo, name).await, &missing) {
+            (Ok(directory), _) => directory,
+            (Err(error), None) => {
+                self.last_seen(&repo, name, &error).await.ok_or_else(|| without(error, server.as_ref()))?
+            }
             // What the server says comes first: without it, the repository was only a guess.
-            Err(error) => return Err(missing.map_or_else(|| error.into(), CommandError::from)),
+            (Err(error), Some(_)) => return Err(missing.map_or_else(|| error.into(), CommandError::from)),
         };
         let is_out_of_reach = match missing {
             None | Some(FleetError::NotFound(_)) => false,
@@ -169,6 +173,15 @@ impl Here {
             Some(error) => return Err(error.into()),
         };
         Ok(FoundRun { server, repo, directory, is_out_of_reach })
+    }
+
+    /// The run directory as this machine saw it last, of a run whose repository cannot be reached.
+    async fn last_seen(&self, repo: &str, name: &str, error: &WorkError) -> Option<RunDirectory> {
+        let (home, repo, name) = (self.home.clone(), repo.to_owned(), name.to_owned());
+        let found = tokio::task::spawn_blocking(move || RunDirectory::last_seen(&home, &repo, &name)).await;
+        let found = found.ok()?.ok()??;
+        output::note(&format!("note: {error}; this is what this machine saw last"));
+        Some(found)
     }
 
     /// Fetches the run directory, on a thread that may block.
@@ -197,6 +210,16 @@ impl FoundRun {
             None => self.is_out_of_reach && self.directory.state.run.status == RunStatus::Running,
         }
     }
+}
+
+/// The error of a repository that cannot be reached, with what keeps the run from going on.
+fn without(error: WorkError, server: Option<&(Fleet, Described)>) -> CommandError {
+    let error = CommandError::from(error);
+    let pending = server.iter().flat_map(|(_, described)| &described.pending);
+    let failures: Vec<String> =
+        pending.filter_map(|it| Some(format!("{} failed: {}", it.kind, it.failure.as_ref()?))).collect();
+    let message = [&[error.message][..], &failures].concat().join("; ");
+    CommandError::new(error.code, message, error.hint)
 }
 
 fn no_repository(name: &str) -> CommandError {

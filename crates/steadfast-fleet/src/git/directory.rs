@@ -20,7 +20,7 @@ use steadfast_model::run::{AttemptId, Plan, Record, Run, name};
 
 use super::mirror::Mirror;
 use super::{Refs, WorkError};
-use crate::wire::{AttemptShas, FleetOptions, Heads, RunRef};
+use crate::wire::{AttemptShas, FleetOptions, Heads, RunRef, attempt_key};
 
 /// Records in one file.
 pub(crate) const SEGMENT: u64 = 500;
@@ -41,6 +41,15 @@ pub struct RunState {
     pub seq: u64,
     pub shas: BTreeMap<String, AttemptShas>,
     pub options: FleetOptions,
+}
+
+impl RunState {
+    /// Attempts that are neither committed nor over, as `S-I-A`.
+    pub(crate) fn open_attempts(&self) -> impl Iterator<Item = String> {
+        let active = self.run.active.iter().map(|attempt| attempt.id);
+        let undecided = self.run.stages.iter().flat_map(|stage| &stage.undecided).map(|undecided| undecided.id);
+        active.chain(undecided).map(attempt_key).filter(|key| self.shas.contains_key(key))
+    }
 }
 
 /// A line of the records.
@@ -117,6 +126,11 @@ impl RunDirectory {
             }
             other => other,
         })
+    }
+
+    /// The run directory as this machine saw it last; `None` if it never did.
+    pub fn last_seen(home: &Path, url: &str, run: &str) -> Result<Option<Self>, WorkError> {
+        Self::kept(&Mirror::open(home, url)?, &Refs::named(&name::in_branch(run)))
     }
 
     pub(crate) fn fetched(mirror: &Mirror, refs: &Refs, cancel: &Cancel) -> Result<Self, WorkError> {

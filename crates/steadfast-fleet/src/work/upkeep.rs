@@ -58,8 +58,10 @@ pub(super) fn record(cx: &WorkerContext, input: &RecordInput) -> Result<(), Work
     let moved = new_heads(&mirror, &refs, input)?;
     move_from_where_they_are(&mirror, &moved)?;
     mirror.keep(&moved)?;
-    // Best effort: `clean` deletes what is left.
-    let _ = mirror.delete(&attempts_of_committed(&mirror, &refs, input)?);
+    // The end of the run tries again.
+    if let Err(error) = mirror.delete(&attempts_of_committed(&mirror, &refs, input)?) {
+        tracing::warn!("branches of attempts of {} are not deleted yet: {error}", input.run_ref.name);
+    }
     Ok(())
 }
 
@@ -210,7 +212,7 @@ pub(super) fn clean(cx: &WorkerContext, run: &RunRef) -> Result<(), WorkError> {
     let attempts = refs.attempts();
     // A resumed run tests successes that were not tested when it was stopped.
     let directory = RunDirectory::fetched(&mirror, &refs, &Cancel::default())?;
-    let needed: Vec<String> = directory.state.shas.keys().map(|key| format!("{attempts}{key}-")).collect();
+    let needed: Vec<String> = directory.state.open_attempts().map(|key| format!("{attempts}{key}-")).collect();
     let is_over = |name: &String| !needed.iter().any(|prefix| name.starts_with(prefix.as_str()));
     let found: Vec<String> = mirror.remote_refs(&format!("{attempts}*"))?.into_iter().map(|(name, _)| name).collect();
     mirror.delete(&found.into_iter().filter(is_over).collect::<Vec<String>>())?;

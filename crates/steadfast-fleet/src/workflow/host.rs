@@ -13,8 +13,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use steadfast_model::clock::Millis;
 use steadfast_model::run::{AttemptId, Check, Phase, Record, Run, RunEvent};
 use temporalio_workflow::{
-    ActivityExecutionError, ActivityOptions, LocalActivityOptions, RetryPolicy, WorkflowCancellationToken,
-    WorkflowContext, WorkflowResult,
+    ActivityCloseTimeouts, ActivityExecutionError, ActivityOptions, LocalActivityOptions, RetryPolicy,
+    WorkflowCancellationToken, WorkflowContext, WorkflowResult,
 };
 
 use super::{RunWorkflow, outcome, run_name};
@@ -246,14 +246,19 @@ impl<'a> RunHost<'a> {
     }
 }
 
-/// What the run itself has to do: tried until it is done.
+/// What the run itself has to do: tried until it is done, or for a week. `status` shows why the last try failed. After
+/// the week the workflow fails, and `resume` continues from the last records.
 fn upkeep(id: &str, heartbeat: Duration) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_mins(10))
-        .summary(id)
-        .heartbeat_timeout(heartbeat)
-        .cancellation_token(WorkflowCancellationToken::new())
-        .retry_policy(patient())
-        .build()
+    let (start_to_close, schedule_to_close) = (Duration::from_mins(10), Duration::from_hours(7 * 24));
+    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
+        schedule_to_close,
+        start_to_close,
+    })
+    .summary(id)
+    .heartbeat_timeout(heartbeat)
+    .cancellation_token(WorkflowCancellationToken::new())
+    .retry_policy(patient())
+    .build()
 }
 
 fn patient() -> RetryPolicy {
