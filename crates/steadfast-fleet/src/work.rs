@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_engine::process::Cancel;
+use steadfast_model::clock;
 use steadfast_model::run::Plan;
 use steadfast_system::config::Config;
 
 use crate::checkout;
 use crate::git::Refs;
-use crate::git::mirror::Mirror;
+use crate::git::mirror::{Mirror, pruning};
 use crate::wire::{
     AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, ForkInput, RecordInput,
     RunRef, WorkerProgress,
@@ -24,6 +25,9 @@ use crate::wire::{
 
 pub use crate::git::WorkError;
 pub use crate::git::directory::{RunDirectory, RunState};
+
+/// Days without use until a mirror is deleted, unless the configuration says otherwise.
+const MIRRORS_DAYS: u32 = 30;
 
 /// The mirror of a run's repository, and the run's refs there. What came from outside does not become a path or an
 /// option, and the owner of the worker must have allowed the repository.
@@ -73,10 +77,17 @@ pub struct WorkerContext {
     pub allowed: Allowed,
 }
 
-/// Removes what a killed worker of this home left: worktrees, and agents that outlived it. Called once when a worker
-/// starts; other workers of the same home keep what they work on.
+/// Removes what a killed worker of this home left, worktrees and agents that outlived it, and mirrors that were not used
+/// for `[fleet] mirrors_days`. Called when a worker starts and every day; what another worker of the same home works on
+/// is kept.
 pub fn tidy(cx: &WorkerContext) -> Result<(), WorkError> {
-    Ok(checkout::tidy(&cx.home, cx.grace)?)
+    checkout::tidy(&cx.home, cx.grace)?;
+    let days = cx.config.fleet.mirrors_days.unwrap_or(MIRRORS_DAYS);
+    let deleted = pruning::prune(&cx.home, days, clock::now())?;
+    if deleted > 0 {
+        tracing::info!("deleted {deleted} mirrors that were not used for {days} days");
+    }
+    Ok(())
 }
 
 /// Carries out one attempt: renders the prompt, runs the agent, commits and pushes its work. What the agent did wrong is

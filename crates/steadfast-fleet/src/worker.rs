@@ -31,6 +31,7 @@ const STICKY: Duration = Duration::from_secs(5);
 const HEARTBEAT_THROTTLE: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(2);
 const DRIVE_ACTIVITIES: usize = 100;
+const TIDY_EVERY: Duration = Duration::from_hours(24);
 
 /// What the user asked a worker to be.
 #[derive(Debug, Clone)]
@@ -94,13 +95,8 @@ pub async fn run(arguments: WorkerArguments, say: &mut dyn FnMut(&str)) -> Resul
         name: name.clone(),
         allowed,
     };
-    let tidied = {
-        let context = context.clone();
-        tokio::task::spawn_blocking(move || work::tidy(&context)).await
-    };
-    if let Ok(Err(error)) = tidied {
-        tracing::warn!("what an earlier worker left was not removed: {error}");
-    }
+    tidy(&context).await;
+    tokio::spawn(tidy_daily(context.clone()));
     let shared = Arc::new(Worker {
         context,
         slots: Semaphore::new(arguments.slots),
@@ -132,6 +128,21 @@ pub async fn run(arguments: WorkerArguments, say: &mut dyn FnMut(&str)) -> Resul
             say("ended at once");
             Ok(())
         }
+    }
+}
+
+async fn tidy(context: &WorkerContext) {
+    let context = context.clone();
+    let tidied = tokio::task::spawn_blocking(move || work::tidy(&context)).await;
+    if let Ok(Err(error)) = tidied {
+        tracing::warn!("old files of workers were not removed: {error}");
+    }
+}
+
+async fn tidy_daily(context: WorkerContext) {
+    loop {
+        tokio::time::sleep(TIDY_EVERY).await;
+        tidy(&context).await;
     }
 }
 

@@ -612,3 +612,40 @@ fn commits_of_an_agent_are_kept() {
     let files = git(&world.origin(), &["ls-tree", "--name-only", "steadfast/auth"]);
     assert_eq!(files, ".gitignore\none.txt\nthree.txt\ntwo.txt");
 }
+
+#[test]
+fn mirrors_that_were_not_used_for_days_are_deleted() {
+    let world = World::new();
+    let plan = plan(vec![stage("work", "Work", 1, "true")]);
+    let run_ref = world.start(&plan);
+    let mut worker = world.worker("submitter");
+    let mirrors = worker.home.join("fleet/mirrors");
+    let count = || fs_err::read_dir(&mirrors).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count();
+    let age = |days: u64| {
+        for path in fs_err::read_dir(&mirrors).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.extension().is_some_and(|extension| extension == "use") {
+                let file = fs_err::OpenOptions::new().append(true).open(path).unwrap();
+                let then = std::time::SystemTime::now() - Duration::from_hours(24 * days);
+                file.file().set_modified(then).unwrap();
+            }
+        }
+    };
+    age(29);
+    work::tidy(&worker).unwrap();
+    assert_eq!(count(), 1, "it was used in the last 30 days");
+    age(31);
+    let in_use = RunDirectory::open(&worker.home, &run_ref.repo.url, "auth").unwrap();
+    age(31);
+    work::tidy(&worker).unwrap();
+    assert_eq!(count(), 1, "it is in use");
+    drop(in_use);
+    worker.config.fleet.mirrors_days = Some(0);
+    work::tidy(&worker).unwrap();
+    assert_eq!(count(), 1, "0 is never");
+    worker.config.fleet.mirrors_days = Some(7);
+    work::tidy(&worker).unwrap();
+    assert_eq!(count(), 0);
+    // The next use makes it anew.
+    let directory = RunDirectory::open(&worker.home, &run_ref.repo.url, "auth").unwrap();
+    assert_eq!(directory.plan.name, "auth");
+}

@@ -1,8 +1,11 @@
 //! The mirror of a repository on a worker's machine: a bare repository below `$STEADFAST_HOME/fleet/mirrors`. Changes of
-//! its refs wait for each other, also across processes; pushes do not.
+//! its refs wait for each other, also across processes; pushes do not. `mirror/pruning` deletes those that are not used.
+
+pub(crate) mod pruning;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use steadfast_engine::process::Cancel;
@@ -22,6 +25,8 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
 pub(crate) struct Mirror {
     path: PathBuf,
     url: String,
+    /// Locked for as long as the mirror is in use.
+    _in_use: Arc<File>,
 }
 
 /// Held while the refs of a mirror change.
@@ -35,11 +40,12 @@ impl Mirror {
         check_address(url)?;
         let hash = text::hex(&Sha256::digest(url.as_bytes()));
         let name = hash.get(..20).unwrap_or(&hash);
-        let mirrors = home.join("fleet").join("mirrors");
+        let mirrors = pruning::mirrors_of(home);
         for private in [home, &home.join("fleet"), &mirrors] {
             paths::create_private_dir(private)?;
         }
-        let mirror = Self { path: mirrors.join(name), url: url.to_owned() };
+        let path = mirrors.join(name);
+        let mirror = Self { _in_use: Arc::new(pruning::use_of(&path)?), path, url: url.to_owned() };
         if !mirror.path.join("HEAD").is_file() {
             let _lock = mirror.lock()?;
             paths::create_private_dir(&mirror.path)?;
