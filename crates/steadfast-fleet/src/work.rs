@@ -2,6 +2,7 @@
 //! branches. Every call blocks; none of them knows of Temporal.
 
 mod attempting;
+mod earlier;
 mod records;
 mod starting;
 mod upkeep;
@@ -152,8 +153,16 @@ pub struct NewFleetRun<'a> {
     pub allow_dirty: bool,
 }
 
-/// Pushes the code and the run directory of a new run.
-pub fn start_run(new: &NewFleetRun<'_>) -> Result<RunRef, WorkError> {
+/// A run whose branches are in the repository.
+#[derive(Debug, Clone)]
+pub struct StartedRun {
+    pub run_ref: RunRef,
+    /// The new name of an earlier run that had the name.
+    pub earlier: Option<String>,
+}
+
+/// Pushes the code and the run directory of a new run. An earlier run of the name that is over gets another one.
+pub fn start_run(new: &NewFleetRun<'_>) -> Result<StartedRun, WorkError> {
     starting::start_run(new)
 }
 

@@ -77,17 +77,22 @@ impl World {
     }
 
     fn try_start(&self, plan: &Plan) -> Result<RunRef, WorkError> {
+        self.try_start_as(plan, RUN_ID)
+    }
+
+    fn try_start_as(&self, plan: &Plan, run_id: &str) -> Result<RunRef, WorkError> {
         work::start_run(&NewFleetRun {
             home: &self.path("submitter"),
             project: &self.project(),
             repo_url: None,
-            run_id: RUN_ID,
+            run_id,
             plan,
             inputs: Some("the input"),
             objective: "ship it",
             definition: None,
             allow_dirty: false,
         })
+        .map(|started| started.run_ref)
     }
 
     fn refs(&self) -> Vec<String> {
@@ -133,7 +138,11 @@ struct Host {
 
 impl Host {
     fn new(world: &World, plan: &Plan, workers: &[&str]) -> Self {
-        let run_ref = world.start(plan);
+        Self::of(world, plan, world.start(plan), workers)
+    }
+
+    /// Drives a run that was started.
+    fn of(world: &World, plan: &Plan, run_ref: RunRef, workers: &[&str]) -> Self {
         let mut heads = Heads::default();
         heads.set(RUN_PLACE, &run_ref.repo.base);
         Self {
@@ -648,4 +657,44 @@ fn mirrors_that_were_not_used_for_days_are_deleted() {
     // The next use makes it anew.
     let directory = RunDirectory::open(&worker.home, &run_ref.repo.url, "auth").unwrap();
     assert_eq!(directory.plan.name, "auth");
+}
+
+#[test]
+fn a_later_run_of_the_name_sets_the_earlier_one_aside() {
+    let world = World::new();
+    let mut build = stage("build", "Build", 2, "echo $STEADFAST_ITERATION > part-$STEADFAST_ITERATION.txt");
+    build.parallel = true;
+    let plan = plan(vec![build, stage("next", "Next", 1, "echo first > next.txt")]);
+    let first = Host::new(&world, &plan, &["one"]).driven_to_end();
+    let old_code = git(&world.origin(), &["rev-parse", "steadfast/auth"]);
+    // A branch of this name that a user made is no run.
+    git(&world.project(), &["push", "-q", "origin", "HEAD:refs/heads/steadfast/auth.1"]);
+    let later = world.try_start_as(&plan, "fedcba9876543210").unwrap();
+    let expected = [
+        "main",
+        "steadfast-parallel/auth.2/1-1",
+        "steadfast-parallel/auth.2/1-2",
+        "steadfast-runs/auth",
+        "steadfast-runs/auth.2",
+        "steadfast/auth",
+        "steadfast/auth.1",
+        "steadfast/auth.2",
+    ];
+    assert_eq!(world.refs(), expected);
+    assert_eq!(git(&world.origin(), &["rev-parse", "steadfast/auth.2"]), old_code);
+    let open = |name: &str| RunDirectory::open(&world.path("reader"), &later.repo.url, name).unwrap();
+    let aside = open("auth.2");
+    assert_eq!((aside.state.seq, aside.state.run.status), (first.seq, RunStatus::Completed));
+    assert_eq!((aside.plan.name.as_str(), aside.state.run_ref.name.as_str()), ("auth.2", "auth.2"));
+    assert_eq!(aside.state.run_ref.repo.branch, "steadfast/auth.2");
+    assert_eq!(aside.records(0).unwrap().len(), usize::try_from(first.seq).unwrap());
+    assert_eq!(open("auth").state.run_ref.run_id, "fedcba9876543210");
+    // The worker has the directory of the earlier run in its mirror, which has more records.
+    let host = Host::of(&world, &plan, later, &["one"]).driven_to_end();
+    assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
+    assert_eq!(git(&world.origin(), &["rev-list", "--count", "main..steadfast/auth"]), "1");
+    // What an old worker still sends for the earlier run does not reach the new one.
+    let late = RecordInput { run_ref: first.run_ref, seq: host.seq, run: first.run, ..RecordInput::default() };
+    let refused = work::record(&world.worker("two"), &late).unwrap_err();
+    assert!(refused.to_string().contains("another run has the name auth"), "{refused}");
 }

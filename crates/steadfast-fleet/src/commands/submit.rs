@@ -110,8 +110,11 @@ async fn push(here: &Here, submission: &Submission) -> Result<RunRef, CommandErr
             allow_dirty: submission.allow_dirty,
         })
     });
-    let pushed = pushed.await.map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(pushed?)
+    let started = pushed.await.map_err(|error| std::io::Error::other(error.to_string()))??;
+    if let Some(earlier) = &started.earlier {
+        output::note(&format!("note: the earlier run of this name is kept as {earlier}"));
+    }
+    Ok(started.run_ref)
 }
 
 /// The options of `[fleet]`.

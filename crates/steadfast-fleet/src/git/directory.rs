@@ -155,12 +155,24 @@ impl RunDirectory {
         })
     }
 
+    /// Whether it is of this run, and not of an earlier or a later one of the same name.
+    pub(crate) fn is_of(&self, run: &RunRef) -> bool {
+        self.state.run_ref.run_id == run.run_id
+    }
+
+    pub(crate) fn only_of(self, run: &RunRef) -> Result<Self, WorkError> {
+        let other =
+            || WorkError::Damaged("the run directory".to_owned(), format!("another run has the name {}", run.name));
+        if self.is_of(run) { Ok(self) } else { Err(other()) }
+    }
+
     /// The run directory with at least so many records; fetched only if the mirror has fewer.
-    pub(crate) fn with_records(mirror: &Mirror, refs: &Refs, seq: u64, cancel: &Cancel) -> Result<Self, WorkError> {
-        if let Some(kept) = Self::kept(mirror, refs)?.filter(|kept| kept.state.seq >= seq) {
+    pub(crate) fn with_records(mirror: &Mirror, run: &RunRef, seq: u64, cancel: &Cancel) -> Result<Self, WorkError> {
+        let refs = &Refs::of(run);
+        if let Some(kept) = Self::kept(mirror, refs)?.filter(|kept| kept.is_of(run) && kept.state.seq >= seq) {
             return Ok(kept);
         }
-        let fetched = Self::fetched(mirror, refs, cancel)?;
+        let fetched = Self::fetched(mirror, refs, cancel)?.only_of(run)?;
         if fetched.state.seq < seq {
             return Err(WorkError::Behind { name: refs.0.clone(), found: fetched.state.seq, wanted: seq });
         }

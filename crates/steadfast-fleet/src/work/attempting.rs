@@ -39,7 +39,7 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     fn begin(cx: &'a WorkerContext, run_ref: &'a RunRef, seq: u64, cancel: &Cancel) -> Result<Self, WorkError> {
         let (mirror, refs) = repository(cx, run_ref)?;
-        let directory = RunDirectory::with_records(&mirror, &refs, seq, cancel)?;
+        let directory = RunDirectory::with_records(&mirror, run_ref, seq, cancel)?;
         let engine =
             Engine { home: cx.home.clone(), program: cx.program.clone(), config: cx.config.clone(), grace: cx.grace };
         Ok(Self { cx, run_ref, refs, mirror, directory, engine })

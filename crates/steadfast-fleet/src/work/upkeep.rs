@@ -32,7 +32,8 @@ pub(super) fn plan_of(cx: &WorkerContext, run: &RunRef) -> Result<Arc<Plan>, Wor
 
 pub(super) fn record(cx: &WorkerContext, input: &RecordInput) -> Result<(), WorkError> {
     let (mirror, refs) = repository(cx, &input.run_ref)?;
-    let known = RunDirectory::kept(&mirror, &refs)?.filter(|known| known.state.seq >= input.seq);
+    let is_known = |known: &RunDirectory| known.is_of(&input.run_ref) && known.state.seq >= input.seq;
+    let known = RunDirectory::kept(&mirror, &refs)?.filter(is_known);
     if let Some(directory) = known {
         let written = new_directory(&mirror, &refs, &directory, input)?;
         let moved = new_heads(&mirror, &refs, input)?;
@@ -43,7 +44,7 @@ pub(super) fn record(cx: &WorkerContext, input: &RecordInput) -> Result<(), Work
     // The mirror was behind, or another process wrote: one thing after the other, from where the repository is.
     let mut tries = 0;
     loop {
-        let directory = RunDirectory::fetched(&mirror, &refs, &Cancel::default())?;
+        let directory = RunDirectory::fetched(&mirror, &refs, &Cancel::default())?.only_of(&input.run_ref)?;
         let Some(push) = new_directory(&mirror, &refs, &directory, input)? else { break };
         match mirror.push(mirror.path(), &push) {
             Ok(()) => {
