@@ -74,9 +74,8 @@ pub(crate) enum FleetVerb {
     Resume {
         #[command(flatten)]
         run: NamedRunArgs,
-        /// New maximum number of iterations of the resumed stage
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        max: Option<u32>,
+        #[command(flatten)]
+        changes: FleetResumeArgs,
         /// Do not follow it
         #[arg(long, short)]
         detach: bool,
@@ -169,6 +168,23 @@ pub(crate) struct WorkerArgs {
     /// Wait for a server that is not up yet
     #[arg(long)]
     pub(crate) wait: bool,
+}
+
+/// What `loop resume` changes too; agents are chosen when a run starts.
+#[derive(Debug, Args)]
+pub(crate) struct FleetResumeArgs {
+    /// New maximum number of iterations of the resumed stage
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max: Option<u32>,
+    /// Budget profile (quick, standard, deep, overnight) or tokens (500k, 10M, 1B)
+    #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
+    pub(crate) budget: Option<String>,
+    /// Maximum spend in US dollars
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    pub(crate) usd: Option<String>,
+    /// Maximum hours, including waiting time
+    #[arg(long, value_name = "H", allow_hyphen_values = true)]
+    pub(crate) max_hours: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -75,7 +75,7 @@ async fn on_fleet(here: &Here, verb: FleetVerb) -> CommandResult {
         FleetVerb::Attach(run) => follow::attach(here, &run).await,
         FleetVerb::Kill { name, force: true, .. } => kill::end_at_once(here, &name).await,
         FleetVerb::Kill { name, no_wait, .. } => kill::kill(here, &name, !no_wait).await,
-        FleetVerb::Resume { run, max, detach } => resume::resume(here, &run, max, detach).await,
+        FleetVerb::Resume { run, changes, detach } => resume::resume(here, &run, &changes, detach).await,
         FleetVerb::Pull(run) => pull::pull(here, &run).await,
         FleetVerb::Approve(arguments) => answer::answer(here, &arguments, true).await,
         FleetVerb::Reject(arguments) => answer::answer(here, &arguments, false).await,

@@ -166,6 +166,11 @@ pub fn start_run(new: &NewFleetRun<'_>) -> Result<StartedRun, WorkError> {
     starting::start_run(new)
 }
 
+/// Gives a run that is over another plan, before it is resumed.
+pub fn change_plan(home: &Path, directory: &RunDirectory, plan: &Plan) -> Result<RunRef, WorkError> {
+    earlier::change_plan(home, directory, plan)
+}
+
 /// Begins a run that a schedule starts, from the newest commit of the scheduled run's branch.
 pub fn fork(cx: &WorkerContext, input: &ForkInput) -> Result<RunRef, WorkError> {
     starting::fork(cx, input)

@@ -1,12 +1,14 @@
 //! A new run with the name of one that is over: the earlier run gets the name with a number, `NAME.1`, and all its
 //! branches with it. It is copied before anything of it is replaced, so a failure in between loses nothing.
 
+use std::path::Path;
+
 use steadfast_engine::process::Cancel;
 use steadfast_model::run::{Plan, RunStatus, name};
 
 use super::WorkError;
 use crate::git::Refs;
-use crate::git::directory::{PLAN, RunDirectory, STATE};
+use crate::git::directory::{PLAN, RunDirectory, RunState, STATE};
 use crate::git::import::NewCommit;
 use crate::git::mirror::{Mirror, Push};
 use crate::wire::RunRef;
@@ -86,16 +88,44 @@ fn free_name(mirror: &Mirror, run: &str) -> Result<(String, Refs), WorkError> {
 /// A commit with the run directory under another name, so that `status`, `pull` and `resume` find its own branches.
 fn renamed(mirror: &Mirror, directory: &RunDirectory, run: &str) -> Result<String, WorkError> {
     let plan = Plan { name: run.to_owned(), ..directory.plan.as_ref().clone() };
-    let message = format!("{run}: a later run has the name");
+    let mut run_ref = directory.state.run_ref.clone();
+    run.clone_into(&mut run_ref.name);
+    run_ref.repo.branch = format!("steadfast/{}", name::in_branch(run));
+    let (sha, _) = with_plan(mirror, directory, &plan, run_ref, "a later run has the name")?;
+    Ok(sha)
+}
+
+/// A commit with a run directory that has another plan, and the run with that plan.
+fn with_plan(
+    mirror: &Mirror,
+    directory: &RunDirectory,
+    plan: &Plan,
+    run_ref: RunRef,
+    why: &str,
+) -> Result<(String, RunRef), WorkError> {
+    let message = format!("{}: {why}", run_ref.name);
+    // The state names the blob of the plan, so it comes with a second commit.
     let mut commit = NewCommit::on(Some(&directory.tip), &message);
     let first =
-        commit.file(PLAN, serde_json::to_vec_pretty(&plan).map_err(std::io::Error::other)?).write(mirror.path())?;
-    let mut state = directory.state.clone();
+        commit.file(PLAN, serde_json::to_vec_pretty(plan).map_err(std::io::Error::other)?).write(mirror.path())?;
     let missing = || WorkError::Damaged(PLAN.to_owned(), "it was not written".to_owned());
     let plan_sha = mirror.resolve(&format!("{first}:{PLAN}")).ok_or_else(missing)?;
-    let mut repo = state.run_ref.repo.clone();
-    repo.branch = format!("steadfast/{}", name::in_branch(run));
-    state.run_ref = RunRef { name: run.to_owned(), repo, plan_sha, ..state.run_ref };
+    let run_ref = RunRef { plan_sha, ..run_ref };
+    let state = RunState { run_ref: run_ref.clone(), ..directory.state.clone() };
     let mut commit = NewCommit::on(Some(&first), &message);
-    commit.file(STATE, serde_json::to_vec_pretty(&state).map_err(std::io::Error::other)?).write(mirror.path())
+    let sha =
+        commit.file(STATE, serde_json::to_vec_pretty(&state).map_err(std::io::Error::other)?).write(mirror.path())?;
+    Ok((sha, run_ref))
+}
+
+/// Pushes another plan of a run that is over, before it is resumed.
+pub(super) fn change_plan(home: &Path, directory: &RunDirectory, plan: &Plan) -> Result<RunRef, WorkError> {
+    let run_ref = directory.state.run_ref.clone();
+    let mirror = Mirror::open(home, &run_ref.repo.url)?;
+    let branch = Refs::of(&run_ref).directory();
+    let (sha, run_ref) = with_plan(&mirror, directory, plan, run_ref, "other limits")?;
+    let push = Push { updates: vec![(branch.clone(), sha)], leases: vec![(branch, directory.tip.clone())] };
+    mirror.push(mirror.path(), &push)?;
+    mirror.keep(&push.updates)?;
+    Ok(run_ref)
 }

@@ -114,6 +114,25 @@ fn a_run_is_resumed_after_its_end_also_when_the_server_has_forgotten_it() {
 }
 
 #[test]
+fn a_run_that_reached_its_budget_is_resumed_with_a_larger_one() {
+    let Some(world) = World::new() else { return };
+    world.add_loop("work", FIXED, "go");
+    let _worker = world.driver("w1", "1");
+    let agent = world.writer("0");
+    // Each agent spends a cent.
+    world.start_loop("work", "dear", &agent, &["--max", "4", "--usd", "0.02"]);
+    let status = world.wait_end("dear");
+    assert_eq!((&status["reason"], &status["iteration"]), (&json!("budget_usd"), &json!(2)), "{status}");
+    let refused = world.run(&["fleet", "resume", "dear"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", String::from_utf8_lossy(&refused.stderr));
+    let wrong = world.run(&["fleet", "resume", "dear", "--usd", "much"]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", String::from_utf8_lossy(&wrong.stderr));
+    world.ok(&["fleet", "resume", "dear", "--usd", "1"]);
+    let status = world.wait_end("dear");
+    assert_eq!((&status["status"], &status["iteration"]), (&json!("completed"), &json!(4)), "{status}");
+}
+
+#[test]
 fn a_stage_waits_for_a_yes_and_a_message_reaches_the_next_agent() {
     let Some(world) = World::new() else { return };
     world.add_pipeline(
