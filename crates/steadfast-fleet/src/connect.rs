@@ -27,6 +27,8 @@ pub enum FleetError {
     ServerWithTls { address: String },
     #[error("the server's certificate is not accepted: {0}")]
     Certificate(String),
+    #[error("the server at {address} closed the TLS connection: {detail}")]
+    ClientCertificate { address: String, detail: String },
     #[error("the server refused the login: {0}")]
     Refused(String),
     #[error("there is no namespace `{0}` on the server")]
@@ -62,6 +64,9 @@ impl FleetError {
             Self::ServerWithoutTls { .. } => "set TEMPORAL_TLS=false, or unset TEMPORAL_API_KEY",
             Self::ServerWithTls { .. } => "set TEMPORAL_TLS=true, with TEMPORAL_TLS_CLIENT_CERT_PATH if it wants one",
             Self::Certificate(_) => "check TEMPORAL_TLS_SERVER_CA_CERT_PATH, TEMPORAL_TLS_SERVER_NAME and the address",
+            Self::ClientCertificate { .. } => {
+                "if it wants a client certificate, set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
+            }
             Self::Refused(_) => "check TEMPORAL_API_KEY, and that the key may use the namespace",
             Self::NoNamespace(name) => {
                 return format!(
@@ -178,25 +183,17 @@ fn of_connect(error: &ClientConnectError, address: &str, uses_tls: bool) -> Flee
 /// Tells what is wrong from the texts of all causes; the libraries below have no codes for it.
 fn of_causes(causes: &str, address: String, uses_tls: bool) -> FleetError {
     let has = |words: &[&str]| words.iter().any(|word| causes.contains(word));
+    let is_closed = has(&["h2 protocol error", "connection closed before", "broken pipe", "Connection reset"]);
     if has(&["InvalidContentType", "corrupt message"]) {
         FleetError::ServerWithoutTls { address }
-    } else if has(&[
-        "invalid peer certificate",
-        "UnknownIssuer",
-        "NotValidForName",
-        "CertificateRequired",
-        "certificate",
-    ]) {
+    } else if has(&["CertificateRequired", "certificate required"]) {
+        FleetError::ClientCertificate { address, detail: last_cause(causes) }
+    } else if has(&["invalid peer certificate", "UnknownIssuer", "NotValidForName", "certificate"]) {
         FleetError::Certificate(one_line(causes))
-    } else if !uses_tls
-        && has(&[
-            "h2 protocol error",
-            "frame with invalid size",
-            "connection closed before",
-            "broken pipe",
-            "Connection reset",
-        ])
-    {
+    } else if uses_tls && is_closed {
+        // The alert with the reason may be lost when the server closes the connection at once.
+        FleetError::ClientCertificate { address, detail: last_cause(causes) }
+    } else if !uses_tls && (is_closed || has(&["frame with invalid size"])) {
         FleetError::ServerWithTls { address }
     } else {
         FleetError::NoServer { address, detail: last_cause(causes) }
