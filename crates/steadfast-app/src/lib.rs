@@ -4,6 +4,7 @@
 pub mod accounting;
 pub mod action;
 pub mod caller;
+pub mod exit_codes;
 pub mod hook;
 pub mod liveness;
 pub mod native;

@@ -25,7 +25,7 @@ use steadfast_system::config::Config;
 use crate::observer::{KeptOutput, PromptValues};
 
 pub(crate) use self::attempt::{AttemptNews, AttemptWork};
-pub use self::call::{WorkCall, attempt, check, decide};
+pub use self::call::{AgentEnded, WorkCall, attempt, check, decide};
 pub(crate) use self::checking::{CheckWork, Checking};
 pub(crate) use self::conditions::Deciding;
 pub(crate) use self::merging::Merging;

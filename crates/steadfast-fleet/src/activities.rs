@@ -16,10 +16,10 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::sync::Semaphore;
 
-use crate::ledger::{self, Ledger};
+use crate::ledger::{self, LedgerWorkflow};
 use crate::wire::{
-    AttemptInput, AttemptReport, CheckInput, CheckReport, ConditionInput, ConditionReport, Decided, FinishInput,
-    ForkInput, LedgerState, Progress, Question, RunRef, SaveInput, Spent, Using,
+    AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, Decided, FinishInput,
+    ForkInput, LedgerState, RunRef, SaveInput, Spent, StepRequest, Using, WorkerProgress,
 };
 use crate::work::{self, WorkError, WorkerContext};
 use crate::workflow::{RunWorkflow, acts};
@@ -29,6 +29,8 @@ const BEAT: Duration = Duration::from_secs(1);
 const USING: Duration = Duration::from_secs(10);
 const SHORTEST_HAND_ON: Duration = Duration::from_millis(500);
 const LONGEST_HAND_ON: Duration = Duration::from_secs(10);
+/// How often the branches of attempts are deleted at the end of a run before they are left.
+const CLEAN_TRIES: u32 = 3;
 /// The type of failures that another worker may not have.
 pub(crate) const BUSY: &str = "busy";
 
@@ -60,7 +62,7 @@ pub(crate) struct Agents(pub(crate) Arc<Worker>);
 pub(crate) struct Checks(pub(crate) Arc<Worker>);
 
 /// What the workflows do by themselves: decisions, records, branches.
-pub(crate) struct Drive(pub(crate) Arc<Worker>);
+pub(crate) struct DriverActivities(pub(crate) Arc<Worker>);
 
 #[activities]
 impl Agents {
@@ -69,7 +71,7 @@ impl Agents {
         self: Arc<Self>,
         ctx: ActivityContext,
         input: AttemptInput,
-    ) -> Result<AttemptReport, ActivityError> {
+    ) -> Result<AttemptResult, ActivityError> {
         let worker = Arc::clone(&self.0);
         if worker.is_draining() {
             return Err(handed_on(&ctx, "this worker shuts down"));
@@ -78,7 +80,8 @@ impl Agents {
             return Err(handed_on(&ctx, "no free slot"));
         };
         let id = input.id;
-        let progress = Arc::new(Mutex::new(Progress { worker: worker.context.name.clone(), ..Progress::default() }));
+        let progress =
+            Arc::new(Mutex::new(WorkerProgress { worker: worker.context.name.clone(), ..WorkerProgress::default() }));
         let has_budget = Arc::new(AtomicBool::new(false));
         let cancel = Cancel::default();
         let blocking = {
@@ -87,10 +90,10 @@ impl Agents {
             tokio::task::spawn_blocking(move || {
                 let plan = work::plan_of(&worker.context, &input.run_ref)?;
                 has_budget.store(counts_usage(&plan), Ordering::Relaxed);
-                let mut beat = |seen: &Progress| {
+                let mut beat = |seen: &WorkerProgress| {
                     let mut shared = progress.lock().unwrap_or_else(PoisonError::into_inner);
                     let name = std::mem::take(&mut shared.worker);
-                    *shared = Progress { worker: name, ..seen.clone() };
+                    *shared = WorkerProgress { worker: name, ..seen.clone() };
                 };
                 work::attempt(&worker.context, &input, &cancel, &mut beat)
             })
@@ -194,7 +197,7 @@ impl Worker {
                     was_cancelled = true;
                     cancel.cancel();
                 }
-                _ = beats.tick() => ctx.record_heartbeat(Progress::default()).await?,
+                _ = beats.tick() => ctx.record_heartbeat(WorkerProgress::default()).await?,
             }
         };
         if was_cancelled && self.is_draining() {
@@ -205,13 +208,13 @@ impl Worker {
 }
 
 #[activities]
-impl Drive {
+impl DriverActivities {
     /// One step of the machine.
     #[activity(name = "decide")]
     pub(crate) async fn decide(
         self: Arc<Self>,
         ctx: ActivityContext,
-        question: Question,
+        question: StepRequest,
     ) -> Result<Decided, ActivityError> {
         let plan = self.plan(&ctx, question.run_ref.clone()).await?;
         Ok(acts::decide(&plan, question))
@@ -234,9 +237,17 @@ impl Drive {
     pub(crate) async fn finish(self: Arc<Self>, ctx: ActivityContext, input: FinishInput) -> Result<(), ActivityError> {
         let FinishInput { run_ref, head, spent } = input;
         let worker = Arc::clone(&self.0);
+        let tries = ctx.info().attempt;
         let end = move || {
             work::publish(&worker.context, &run_ref, &head)?;
-            work::clean(&worker.context, &run_ref)
+            match work::clean(&worker.context, &run_ref) {
+                // A repository that refuses deletions must not keep the run from its end.
+                Err(error) if tries >= CLEAN_TRIES => {
+                    tracing::warn!("branches of attempts of {} are left in the repository: {error}", run_ref.name);
+                    Ok(())
+                }
+                cleaned => cleaned,
+            }
         };
         beating(&ctx, end).await?;
         account(&ctx, spent).await
@@ -250,7 +261,7 @@ impl Drive {
     }
 }
 
-impl Drive {
+impl DriverActivities {
     async fn plan(&self, ctx: &ActivityContext, run: RunRef) -> Result<Arc<Plan>, ActivityError> {
         let worker = Arc::clone(&self.0);
         let plan = tokio::task::spawn_blocking(move || work::plan_of(&worker.context, &run)).await;
@@ -268,7 +279,7 @@ async fn beating<T: Send + 'static>(
     loop {
         tokio::select! {
             result = &mut blocking => return finish(ctx, result),
-            _ = beats.tick() => ctx.record_heartbeat(Progress::default()).await?,
+            _ = beats.tick() => ctx.record_heartbeat(WorkerProgress::default()).await?,
         }
     }
 }
@@ -283,7 +294,7 @@ async fn account(ctx: &ActivityContext, spent: Spent) -> Result<(), ActivityErro
     let client = ctx.client();
     let options = ledger::start_options();
     let state = LedgerState::default();
-    client.signal_with_start_workflow(Ledger::run, state, Ledger::spent, spent, options).await?;
+    client.signal_with_start_workflow(LedgerWorkflow::run, state, LedgerWorkflow::spent, spent, options).await?;
     Ok(())
 }
 
@@ -319,17 +330,17 @@ fn not_now(ctx: &ActivityContext, error: &WorkError) -> ActivityError {
 }
 
 /// The report of an attempt that ended in an error outside of its agent.
-fn failed(error: &WorkError, seen: &Progress, was_cancelled: bool, is_drained: bool) -> AttemptReport {
+fn failed(error: &WorkError, seen: &WorkerProgress, was_cancelled: bool, is_drained: bool) -> AttemptResult {
     let kind = match () {
         () if is_drained => FailureKind::Drained,
         () if was_cancelled => FailureKind::Stopped,
         () if error.is_transient() => FailureKind::Transient,
         () => FailureKind::CannotStart,
     };
-    let Progress { usage, started_at_ms, .. } = seen.clone();
+    let WorkerProgress { usage, started_at_ms, .. } = seen.clone();
     let (message, ended_at_ms) = (in_words(error), clock::now());
     let failure = Failure { kind, message, exit_code: None, usage, started_at_ms, ended_at_ms };
-    AttemptReport { outcome: Outcome::Failed(failure), sha: None, files: None, branch: None }
+    AttemptResult { outcome: Outcome::Failed(failure), sha: None, files: None, branch: None }
 }
 
 /// An agent that was stopped because its worker shuts down is no agent that the run stopped.

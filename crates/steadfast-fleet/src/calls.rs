@@ -4,8 +4,8 @@ use temporalio_macros::activity_definitions;
 use temporalio_sdk::activities::ActivityError;
 
 use crate::wire::{
-    AttemptInput, AttemptReport, CheckInput, CheckReport, ConditionInput, ConditionReport, Decided, FinishInput,
-    ForkInput, Question, RunRef, SaveInput,
+    AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, Decided, FinishInput,
+    ForkInput, RunRef, SaveInput, StepRequest,
 };
 
 pub(crate) struct Calls;
@@ -13,7 +13,7 @@ pub(crate) struct Calls;
 #[activity_definitions]
 impl Calls {
     #[activity(name = "attempt")]
-    pub(crate) fn attempt(_: AttemptInput) -> Result<AttemptReport, ActivityError> {
+    pub(crate) fn attempt(_: AttemptInput) -> Result<AttemptResult, ActivityError> {
         unimplemented!()
     }
 
@@ -28,7 +28,7 @@ impl Calls {
     }
 
     #[activity(name = "decide")]
-    pub(crate) fn decide(_: Question) -> Result<Decided, ActivityError> {
+    pub(crate) fn decide(_: StepRequest) -> Result<Decided, ActivityError> {
         unimplemented!()
     }
 

@@ -24,16 +24,16 @@ tools, or `[fleet]` in config.toml.";
     arg_required_else_help = true,
     after_help = AFTER_HELP
 )]
-pub(crate) struct Cli {
+pub(crate) struct FleetCli {
     /// Print JSON
     #[arg(short = 'j', long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: FleetVerb,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum FleetVerb {
     /// Run agents of the fleet on this machine until Ctrl-C or `drain`
     Worker(WorkerArgs),
     /// List the runs of the fleet
@@ -49,15 +49,15 @@ pub(crate) enum Verb {
     /// Show the status of a run and its iterations
     Status {
         #[command(flatten)]
-        run: RunArgs,
+        run: NamedRunArgs,
         /// Show it again whenever it changes, until the run ends
         #[arg(long, short)]
         watch: bool,
     },
     /// Print what the agents of a run answered
-    Logs(LogsArgs),
+    Logs(FleetLogsArgs),
     /// Follow a run until its end; Ctrl-C only detaches
-    Attach(RunArgs),
+    Attach(NamedRunArgs),
     /// Stop a run and its agents, now or as soon as a worker is up
     #[command(alias = "stop")]
     Kill {
@@ -66,20 +66,22 @@ pub(crate) enum Verb {
         /// Return once the server has the request
         #[arg(long)]
         no_wait: bool,
+        /// End it on the server at once, without its last records; for a run that cannot end by itself
+        #[arg(long)]
+        force: bool,
     },
     /// Resume a run that was killed, failed or reached its maximum
     Resume {
         #[command(flatten)]
-        run: RunArgs,
-        /// New maximum number of iterations of the resumed stage
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        max: Option<u32>,
+        run: NamedRunArgs,
+        #[command(flatten)]
+        changes: FleetResumeArgs,
         /// Do not follow it
         #[arg(long, short)]
         detach: bool,
     },
     /// Bring the branch and the state files of a run into this repository
-    Pull(RunArgs),
+    Pull(NamedRunArgs),
     /// Stop the workers of this machine; other workers continue their runs
     Drain {
         /// Return at once
@@ -87,9 +89,9 @@ pub(crate) enum Verb {
         no_wait: bool,
     },
     /// Let a stage start that waits for your yes
-    Approve(AnswerArgs),
+    Approve(FleetAnswerArgs),
     /// Refuse a stage that waits for your yes; the run ends
-    Reject(AnswerArgs),
+    Reject(FleetAnswerArgs),
     /// Tell a run something; its next iteration reads it
     Say {
         /// Name of the run
@@ -130,7 +132,7 @@ pub(crate) enum Verb {
 }
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct RunArgs {
+pub(crate) struct NamedRunArgs {
     /// Name of the run
     pub(crate) name: String,
     /// Repository of the run, if the server no longer knows it [default: the remote `origin`]
@@ -168,10 +170,27 @@ pub(crate) struct WorkerArgs {
     pub(crate) wait: bool,
 }
 
+/// What `loop resume` changes too; agents are chosen when a run starts.
 #[derive(Debug, Args)]
-pub(crate) struct LogsArgs {
+pub(crate) struct FleetResumeArgs {
+    /// New maximum number of iterations of the resumed stage
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max: Option<u32>,
+    /// Budget profile (quick, standard, deep, overnight) or tokens (500k, 10M, 1B)
+    #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
+    pub(crate) budget: Option<String>,
+    /// Maximum spend in US dollars
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    pub(crate) usd: Option<String>,
+    /// Maximum hours, including waiting time
+    #[arg(long, value_name = "H", allow_hyphen_values = true)]
+    pub(crate) max_hours: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetLogsArgs {
     #[command(flatten)]
-    pub(crate) run: RunArgs,
+    pub(crate) run: NamedRunArgs,
     /// Follow until the run ends
     #[arg(long, short)]
     pub(crate) follow: bool,
@@ -187,9 +206,9 @@ pub(crate) struct LogsArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AnswerArgs {
+pub(crate) struct FleetAnswerArgs {
     #[command(flatten)]
-    pub(crate) run: RunArgs,
+    pub(crate) run: NamedRunArgs,
     /// Stage, by name or number [default: the one that waits]
     pub(crate) stage: Option<String>,
     /// What to remember about the answer

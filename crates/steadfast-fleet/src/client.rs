@@ -1,40 +1,31 @@
 //! What commands ask of the server: start, signal, describe, list, wait, schedules and exported histories. None of it
 //! needs a worker that is up.
 
+mod schedules;
+mod server;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt;
-use steadfast_model::clock::{self, Millis};
+use steadfast_model::clock::Millis;
 use steadfast_system::config::FleetConfig;
 use temporalio_client::errors::{ClientError, WorkflowGetResultError, WorkflowInteractionError, WorkflowStartError};
-use temporalio_client::schedules::{
-    CreateScheduleOptions, DeleteScheduleOptions, ListSchedulesOptions, ScheduleAction, ScheduleError,
-    ScheduleOverlapPolicy, ScheduleSpec,
-};
-use temporalio_client::tonic::IntoRequest;
 use temporalio_client::{
-    Client, Memo, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionStatus,
-    WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle, WorkflowIdConflictPolicy,
-    WorkflowIdReusePolicy, WorkflowListOptions, WorkflowSignalOptions, WorkflowStartOptions, WorkflowTerminateOptions,
+    Client, Memo, WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowFetchHistoryOptions,
+    WorkflowGetResultOptions, WorkflowHandle, WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowListOptions,
+    WorkflowSignalOptions, WorkflowStartOptions, WorkflowTerminateOptions,
 };
 use temporalio_common::MemoValues;
-use temporalio_common::data_converters::{
-    DecodablePayloads, PayloadConversionError, RawValue, SerializationContextData,
-};
-use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
-use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
+use temporalio_common::data_converters::{DecodablePayloads, PayloadConversionError, SerializationContextData};
+use temporalio_common::protos::temporal::api::failure::v1::Failure;
 use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
-use temporalio_common::protos::temporal::api::workflowservice::v1::{
-    DescribeNamespaceRequest, DescribeTaskQueueRequest, GetClusterInfoRequest,
-};
 
-use crate::connect::{self, Address, FleetError};
-use crate::ledger::{self, LEDGER_ID, Ledger};
-use crate::wire::{Answer, Caps, LedgerState, Progress, RunInput, Status};
+pub use self::schedules::Scheduled;
+pub use self::server::{Poller, ServerFacts};
+use crate::connect::{self, FleetError, ServerAddress};
+use crate::ledger::{self, LEDGER_ID, LedgerWorkflow};
+use crate::wire::{Answer, Caps, LedgerState, RunInput, Status, WorkerProgress};
 use crate::workflow::{self, DRIVE_QUEUE, RunWorkflow, run_name, workflow_id};
-
-/// The type and queue of a workflow that only tells the server's time.
-const CLOCK: &str = "steadfast-clock";
 
 /// A run with an attempt of an activity, or anything else that a workflow waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +37,7 @@ pub struct Pending {
     pub worker: String,
     pub attempt: u32,
     /// From the last heartbeat.
-    pub progress: Option<Progress>,
+    pub progress: Option<WorkerProgress>,
     pub scheduled_at_ms: Option<Millis>,
     pub started_at_ms: Option<Millis>,
     /// Why the last try failed.
@@ -71,36 +62,11 @@ pub struct Described {
     pub trouble: Option<String>,
 }
 
-/// A schedule that starts runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scheduled {
-    pub name: String,
-    pub paused: bool,
-    pub next_at_ms: Option<Millis>,
-    pub note: String,
-}
-
-/// A worker that polls a queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Poller {
-    pub identity: String,
-    pub last_seen_ms: Option<Millis>,
-}
-
-/// What `fleet doctor` asks of the server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerFacts {
-    pub version: String,
-    pub retention_days: i64,
-    /// The server's time minus this machine's.
-    pub clock_difference_ms: Option<i64>,
-}
-
 /// A connection to one namespace.
 #[derive(Clone)]
 pub struct Fleet {
     client: Client,
-    pub address: Address,
+    pub address: ServerAddress,
 }
 
 impl Fleet {
@@ -147,14 +113,6 @@ impl Fleet {
         match error {
             ClientError::Rpc(status) => self.of_status(status, ""),
             ClientError::PayloadConversion(error) => of_payload(error),
-            other => FleetError::Server(connect::one_line(&other.to_string())),
-        }
-    }
-
-    fn of_schedule(&self, error: &ScheduleError, name: &str) -> FleetError {
-        match error {
-            ScheduleError::Rpc(status) => self.of_status(status, name),
-            ScheduleError::PayloadConversion(error) => of_payload(error),
             other => FleetError::Server(connect::one_line(&other.to_string())),
         }
     }
@@ -233,10 +191,10 @@ impl Fleet {
             kind: pending.activity_type.as_ref().map(|kind| kind.name.clone()).unwrap_or_default(),
             worker: pending.last_worker_identity.clone(),
             attempt: u32::try_from(pending.attempt).unwrap_or(0),
-            progress: details.and_then(|details| details.deserialize::<Progress>().ok()),
+            progress: details.and_then(|details| details.deserialize::<WorkerProgress>().ok()),
             scheduled_at_ms: time(pending.scheduled_time.as_ref()),
             started_at_ms: time(pending.last_started_time.as_ref()),
-            failure: pending.last_failure.as_ref().map(|failure| connect::one_line(&failure.message)),
+            failure: pending.last_failure.as_ref().map(failure_text),
         }
     }
 
@@ -285,45 +243,6 @@ impl Fleet {
         }
     }
 
-    /// Starts runs by the clock. Each gets the name with the time appended.
-    pub async fn create_schedule(&self, cron: &str, timezone: &str, input: RunInput) -> Result<(), FleetError> {
-        let name = input.run.name.clone();
-        let spec = ScheduleSpec::builder().cron_strings(vec![cron.to_owned()]).timezone_name(timezone).build();
-        let note = format!("{cron} {}", input.run.repo.url);
-        let action = ScheduleAction::start_workflow(RunWorkflow::run, input, DRIVE_QUEUE, workflow_id(&name));
-        let options = CreateScheduleOptions::builder()
-            .action(action)
-            .spec(spec)
-            .overlap_policy(ScheduleOverlapPolicy::Skip)
-            .note(note)
-            .build();
-        let created = self.client.create_schedule(workflow_id(&name), options).await;
-        created.map(drop).map_err(|error| self.of_schedule(&error, &name))
-    }
-
-    pub async fn list_schedules(&self) -> Result<Vec<Scheduled>, FleetError> {
-        let mut stream = self.client.list_schedules(ListSchedulesOptions::default());
-        let mut found = Vec::new();
-        while let Some(schedule) = stream.next().await {
-            let schedule = schedule.map_err(|error| self.of_schedule(&error, ""))?;
-            if schedule.workflow_type() != Some(workflow::WORKFLOW_TYPE) {
-                continue;
-            }
-            found.push(Scheduled {
-                name: run_name(schedule.schedule_id()),
-                paused: schedule.paused(),
-                next_at_ms: schedule.future_action_times().first().copied().and_then(millis),
-                note: schedule.note().unwrap_or_default().to_owned(),
-            });
-        }
-        Ok(found)
-    }
-
-    pub async fn delete_schedule(&self, name: &str) -> Result<(), FleetError> {
-        let handle = self.client.get_schedule_handle(workflow_id(name));
-        handle.delete(DeleteScheduleOptions::default()).await.map_err(|error| self.of_schedule(&error, name))
-    }
-
     /// The history of a run as the server has it, as JSON: with a key, nothing in it can be read.
     pub async fn history(&self, name: &str) -> Result<Vec<u8>, FleetError> {
         let history = self.handle(name).fetch_history(WorkflowFetchHistoryOptions::default());
@@ -337,9 +256,9 @@ impl Fleet {
     pub async fn set_caps(&self, caps: Caps) -> Result<(), FleetError> {
         let options = ledger::start_options();
         let started = self.client.signal_with_start_workflow(
-            Ledger::run,
+            LedgerWorkflow::run,
             LedgerState::default(),
-            Ledger::set_caps,
+            LedgerWorkflow::set_caps,
             caps,
             options,
         );
@@ -348,7 +267,7 @@ impl Fleet {
 
     /// What was spent today and which caps hold; `None` before the first run. Kept in the ledger's memo.
     pub async fn ledger(&self) -> Result<Option<LedgerState>, FleetError> {
-        let handle = self.client.get_workflow_handle::<Ledger>(LEDGER_ID);
+        let handle = self.client.get_workflow_handle::<LedgerWorkflow>(LEDGER_ID);
         match handle.describe(WorkflowDescribeOptions::default()).await {
             Ok(description) => description.memo().get(workflow::STATUS_MEMO).map_err(|error| of_payload(&error)),
             Err(error) => match self.of_interaction(&error, LEDGER_ID) {
@@ -357,56 +276,14 @@ impl Fleet {
             },
         }
     }
+}
 
-    /// The workers that poll a queue: for activities, or for workflows.
-    pub async fn pollers(&self, queue: &str, workflows: bool) -> Result<Vec<Poller>, FleetError> {
-        let kind = if workflows { TaskQueueType::Workflow } else { TaskQueueType::Activity };
-        let request = DescribeTaskQueueRequest {
-            namespace: self.client.namespace(),
-            task_queue: Some(TaskQueue { name: queue.to_owned(), ..TaskQueue::default() }),
-            task_queue_type: kind.into(),
-            ..DescribeTaskQueueRequest::default()
-        };
-        let answer = self.client.connection().workflow_service().describe_task_queue(request.into_request()).await;
-        let pollers = answer.map_err(|status| self.of_status(&status, queue))?.into_inner().pollers;
-        let seen = |time: prost_types::Timestamp| time.seconds.saturating_mul(1_000);
-        Ok(pollers
-            .into_iter()
-            .map(|poller| Poller { identity: poller.identity, last_seen_ms: poller.last_access_time.map(seen) })
-            .collect())
-    }
-
-    /// The server's time minus this machine's. Only an event has the server's time, so a workflow is started that no
-    /// worker takes and the server ends at once.
-    async fn clock_difference(&self) -> Result<Option<i64>, FleetError> {
-        let id = format!("{CLOCK}-{}", uuid::Uuid::new_v4());
-        let options = WorkflowStartOptions::new(CLOCK, id).execution_timeout(Duration::from_secs(1)).build();
-        let before = clock::now();
-        let started = self.client.start_workflow(UntypedWorkflow::new(CLOCK), RawValue::empty(), options).await;
-        let handle = started.map_err(|error| self.of_start(&error, CLOCK))?;
-        let after = clock::now();
-        let described = handle.describe(WorkflowDescribeOptions::default()).await;
-        let described = described.map_err(|error| self.of_interaction(&error, CLOCK))?;
-        let between = before.saturating_add(after) / 2;
-        Ok(described.start_time().and_then(millis).map(|at| at.saturating_sub(between)))
-    }
-
-    /// Asks the server about itself and the namespace.
-    pub async fn facts(&self) -> Result<ServerFacts, FleetError> {
-        let mut service = self.client.connection().workflow_service();
-        let cluster = service.get_cluster_info(GetClusterInfoRequest::default().into_request()).await;
-        let cluster = cluster.map_err(|status| self.of_status(&status, ""))?;
-        let request = DescribeNamespaceRequest { namespace: self.client.namespace(), ..Default::default() };
-        let namespace = service.describe_namespace(request.into_request()).await;
-        let namespace = namespace.map_err(|status| self.of_status(&status, ""))?.into_inner();
-        let clock_difference_ms = self.clock_difference().await?;
-        let retention = namespace.config.and_then(|config| config.workflow_execution_retention_ttl);
-        Ok(ServerFacts {
-            version: cluster.into_inner().server_version,
-            retention_days: retention.map_or(0, |retention| retention.seconds / 86_400),
-            clock_difference_ms,
-        })
-    }
+/// The message of a failure. With a key it is not in the message itself, but in a payload that is decrypted by now.
+fn failure_text(failure: &Failure) -> String {
+    let encoded = failure.encoded_attributes.as_ref();
+    let encoded = encoded.and_then(|payload| serde_json::from_slice::<serde_json::Value>(&payload.data).ok());
+    let message = encoded.as_ref().and_then(|attributes| attributes.get("message")?.as_str());
+    connect::one_line(message.unwrap_or(&failure.message))
 }
 
 fn of_payload(error: &PayloadConversionError) -> FleetError {

@@ -49,15 +49,15 @@ enum CodecError {
 
 /// The keys by id. The first one encrypts, all of them decrypt.
 #[derive(Clone)]
-pub struct Keys(Arc<Vec<(String, LessSafeKey)>>);
+pub struct PayloadKeys(Arc<Vec<(String, LessSafeKey)>>);
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for PayloadKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.ids()).finish()
     }
 }
 
-impl Keys {
+impl PayloadKeys {
     /// Reads lines `ID:BASE64`; empty lines and lines that begin with `#` do not count.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let mut keys: Vec<(String, LessSafeKey)> = Vec::new();
@@ -127,7 +127,7 @@ fn is_encrypted(payload: &Payload) -> bool {
 /// What the client and the workers encode payloads with. Without keys, payloads pass, and encrypted ones are refused in
 /// words that name the reason.
 #[derive(Debug, Clone, Default)]
-pub struct Codec(pub Option<Keys>);
+pub struct Codec(pub Option<PayloadKeys>);
 
 impl PayloadCodec for Codec {
     fn encode(
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_encrypted_payload_shows_nothing_and_comes_back_whole() {
-        let keys = Keys::parse(ONE).unwrap();
+        let keys = PayloadKeys::parse(ONE).unwrap();
         let sealed = keys.encrypt(&payload()).unwrap();
         assert!(!sealed.encode_to_vec().windows(6).any(|window| window == b"secret"));
         assert_ne!(sealed.data, keys.encrypt(&payload()).unwrap().data, "each payload has its own nonce");
@@ -184,17 +184,17 @@ mod tests {
 
     #[test]
     fn a_new_first_key_encrypts_and_the_old_one_still_decrypts() {
-        let sealed = Keys::parse(ONE).unwrap().encrypt(&payload()).unwrap();
-        let rotated = Keys::parse(&format!("# new first\n{TWO}\n\n{ONE}\n")).unwrap();
+        let sealed = PayloadKeys::parse(ONE).unwrap().encrypt(&payload()).unwrap();
+        let rotated = PayloadKeys::parse(&format!("# new first\n{TWO}\n\n{ONE}\n")).unwrap();
         assert_eq!(rotated.decrypt(&sealed).unwrap(), payload());
         assert_eq!(key_id(&rotated.encrypt(&payload()).unwrap()), "k2");
     }
 
     #[test]
     fn a_wrong_a_missing_and_a_moved_key_are_told_apart() {
-        let sealed = Keys::parse(ONE).unwrap().encrypt(&payload()).unwrap();
+        let sealed = PayloadKeys::parse(ONE).unwrap().encrypt(&payload()).unwrap();
         let failed =
-            |text: &str, payload: &Payload| Keys::parse(text).unwrap().decrypt(payload).unwrap_err().to_string();
+            |text: &str, payload: &Payload| PayloadKeys::parse(text).unwrap().decrypt(payload).unwrap_err().to_string();
         assert!(failed(OTHER, &sealed).contains("does not fit"));
         assert!(failed(TWO, &sealed).contains("no key `k1` here"));
         let mut moved = sealed;
@@ -213,7 +213,7 @@ mod tests {
             ("k1:AAAA", KeyError::Length(1, 3)),
             (&format!("{ONE}\n{OTHER}"), KeyError::Twice("k1".to_owned())),
         ] {
-            assert_eq!(Keys::parse(text).unwrap_err(), expected, "{text:?}");
+            assert_eq!(PayloadKeys::parse(text).unwrap_err(), expected, "{text:?}");
         }
     }
 }

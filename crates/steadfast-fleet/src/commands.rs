@@ -26,7 +26,7 @@ use steadfast_system::paths::{self, Paths};
 use temporalio_client::WorkflowExecutionStatus;
 use tokio::sync::OnceCell;
 
-use crate::cli::{Cli, RunArgs, SchedulesVerb, Verb};
+use crate::cli::{FleetCli, FleetVerb, NamedRunArgs, SchedulesVerb};
 use crate::client::{Described, Fleet};
 use crate::connect::FleetError;
 use crate::output::{self, CommandError, CommandResult, Output, code};
@@ -36,16 +36,16 @@ use crate::work::{RunDirectory, WorkError};
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let is_json = arguments.iter().any(|argument| argument == "--json" || argument == "-j");
-    match Cli::try_parse_from(&arguments) {
+    match FleetCli::try_parse_from(&arguments) {
         Ok(cli) => output::finish(run(cli), is_json),
         Err(error) => output::usage(&error, is_json),
     }
 }
 
-fn run(cli: Cli) -> CommandResult {
+fn run(cli: FleetCli) -> CommandResult {
     let json = cli.json;
     match cli.verb {
-        Verb::Exec { directory } => {
+        FleetVerb::Exec { directory } => {
             steadfast_engine::interrupt::survive_size_limit();
             steadfast_engine::supervisor::exec(&directory).map_err(|error| {
                 CommandError::new(
@@ -56,9 +56,9 @@ fn run(cli: Cli) -> CommandResult {
             })?;
             Ok(Output::default())
         }
-        Verb::Key => key::new(),
-        Verb::Worker(arguments) => worker::run(&Here::find(json)?, &arguments),
-        Verb::Drain { no_wait } => worker::drain(&Here::find(json)?, !no_wait),
+        FleetVerb::Key => key::new(),
+        FleetVerb::Worker(arguments) => worker::run(&Here::find(json)?, &arguments),
+        FleetVerb::Drain { no_wait } => worker::drain(&Here::find(json)?, !no_wait),
         verb => {
             let here = Here::find(json)?;
             crate::worker::block_on(on_fleet(&here, verb))?
@@ -66,31 +66,34 @@ fn run(cli: Cli) -> CommandResult {
     }
 }
 
-async fn on_fleet(here: &Here, verb: Verb) -> CommandResult {
+async fn on_fleet(here: &Here, verb: FleetVerb) -> CommandResult {
     match verb {
-        Verb::Submit => submit::submit(here).await,
-        Verb::List { running, all } => list::list(here, running, all).await,
-        Verb::Status { run, watch } => status::status(here, &run, watch).await,
-        Verb::Logs(arguments) => logs::logs(here, &arguments).await,
-        Verb::Attach(run) => follow::attach(here, &run).await,
-        Verb::Kill { name, no_wait } => kill::kill(here, &name, !no_wait).await,
-        Verb::Resume { run, max, detach } => resume::resume(here, &run, max, detach).await,
-        Verb::Pull(run) => pull::pull(here, &run).await,
-        Verb::Approve(arguments) => answer::answer(here, &arguments, true).await,
-        Verb::Reject(arguments) => answer::answer(here, &arguments, false).await,
-        Verb::Say { name, text } => answer::say(here, &name, &text.join(" ")).await,
-        Verb::Caps(arguments) => caps::caps(here, &arguments).await,
-        Verb::Doctor { repo } => doctor::doctor(here, repo.as_deref()).await,
-        Verb::Schedules { verb } => match verb.unwrap_or(SchedulesVerb::List) {
+        FleetVerb::Submit => submit::submit(here).await,
+        FleetVerb::List { running, all } => list::list(here, running, all).await,
+        FleetVerb::Status { run, watch } => status::status(here, &run, watch).await,
+        FleetVerb::Logs(arguments) => logs::logs(here, &arguments).await,
+        FleetVerb::Attach(run) => follow::attach(here, &run).await,
+        FleetVerb::Kill { name, force: true, .. } => kill::end_at_once(here, &name).await,
+        FleetVerb::Kill { name, no_wait, .. } => kill::kill(here, &name, !no_wait).await,
+        FleetVerb::Resume { run, changes, detach } => resume::resume(here, &run, &changes, detach).await,
+        FleetVerb::Pull(run) => pull::pull(here, &run).await,
+        FleetVerb::Approve(arguments) => answer::answer(here, &arguments, true).await,
+        FleetVerb::Reject(arguments) => answer::answer(here, &arguments, false).await,
+        FleetVerb::Say { name, text } => answer::say(here, &name, &text.join(" ")).await,
+        FleetVerb::Caps(arguments) => caps::caps(here, &arguments).await,
+        FleetVerb::Doctor { repo } => doctor::doctor(here, repo.as_deref()).await,
+        FleetVerb::Schedules { verb } => match verb.unwrap_or(SchedulesVerb::List) {
             SchedulesVerb::List => schedules::list(here).await,
             SchedulesVerb::Delete { name } => schedules::delete(here, &name).await,
         },
-        Verb::History { name } => {
+        FleetVerb::History { name } => {
             let bytes = here.connect().await?.history(&name).await?;
             let json = serde_json::from_slice(&bytes).map_err(std::io::Error::from)?;
             Ok(Output { text: String::from_utf8_lossy(&bytes).into_owned(), json, code: 0 })
         }
-        Verb::Worker(_) | Verb::Drain { .. } | Verb::Key | Verb::Exec { .. } => Ok(Output::default()),
+        FleetVerb::Worker(_) | FleetVerb::Drain { .. } | FleetVerb::Key | FleetVerb::Exec { .. } => {
+            Ok(Output::default())
+        }
     }
 }
 
@@ -135,7 +138,7 @@ impl Here {
     }
 
     /// What the server and the repository know of a run. One of both is enough.
-    pub(crate) async fn find_run(&self, arguments: &RunArgs) -> Result<FoundRun, CommandError> {
+    pub(crate) async fn find_run(&self, arguments: &NamedRunArgs) -> Result<FoundRun, CommandError> {
         let name = arguments.name.as_str();
         let described = match self.connect().await {
             Ok(fleet) => match fleet.describe(name).await {
@@ -153,10 +156,13 @@ impl Here {
         let Some(repo) = known.or_else(|| self.repo(None)) else {
             return Err(missing.map_or_else(|| no_repository(name), CommandError::from));
         };
-        let directory = match self.open(&repo, name).await {
-            Ok(directory) => directory,
+        let directory = match (self.open(&repo, name).await, &missing) {
+            (Ok(directory), _) => directory,
+            (Err(error), None) => {
+                self.last_seen(&repo, name, &error).await.ok_or_else(|| without(error, server.as_ref()))?
+            }
             // What the server says comes first: without it, the repository was only a guess.
-            Err(error) => return Err(missing.map_or_else(|| error.into(), CommandError::from)),
+            (Err(error), Some(_)) => return Err(missing.map_or_else(|| error.into(), CommandError::from)),
         };
         let is_out_of_reach = match missing {
             None | Some(FleetError::NotFound(_)) => false,
@@ -167,6 +173,15 @@ impl Here {
             Some(error) => return Err(error.into()),
         };
         Ok(FoundRun { server, repo, directory, is_out_of_reach })
+    }
+
+    /// The run directory as this machine saw it last, of a run whose repository cannot be reached.
+    async fn last_seen(&self, repo: &str, name: &str, error: &WorkError) -> Option<RunDirectory> {
+        let (home, repo, name) = (self.home.clone(), repo.to_owned(), name.to_owned());
+        let found = tokio::task::spawn_blocking(move || RunDirectory::last_seen(&home, &repo, &name)).await;
+        let found = found.ok()?.ok()??;
+        output::note(&format!("note: {error}; this is what this machine saw last"));
+        Some(found)
     }
 
     /// Fetches the run directory, on a thread that may block.
@@ -195,6 +210,16 @@ impl FoundRun {
             None => self.is_out_of_reach && self.directory.state.run.status == RunStatus::Running,
         }
     }
+}
+
+/// The error of a repository that cannot be reached, with what keeps the run from going on.
+fn without(error: WorkError, server: Option<&(Fleet, Described)>) -> CommandError {
+    let error = CommandError::from(error);
+    let pending = server.iter().flat_map(|(_, described)| &described.pending);
+    let failures: Vec<String> =
+        pending.filter_map(|it| Some(format!("{} failed: {}", it.kind, it.failure.as_ref()?))).collect();
+    let message = [&[error.message][..], &failures].concat().join("; ");
+    CommandError::new(error.code, message, error.hint)
 }
 
 fn no_repository(name: &str) -> CommandError {

@@ -13,7 +13,7 @@ use temporalio_client::tonic::{Code, Status as RpcStatus};
 use temporalio_client::{Client, ClientOptions, Connection, Url};
 use temporalio_common::data_converters::{DataConverter, DefaultFailureConverter, PayloadConverter};
 
-use crate::codec::{Codec, KeyError, Keys};
+use crate::codec::{Codec, KeyError, PayloadKeys};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -27,6 +27,8 @@ pub enum FleetError {
     ServerWithTls { address: String },
     #[error("the server's certificate is not accepted: {0}")]
     Certificate(String),
+    #[error("the server at {address} closed the TLS connection: {detail}")]
+    ClientCertificate { address: String, detail: String },
     #[error("the server refused the login: {0}")]
     Refused(String),
     #[error("there is no namespace `{0}` on the server")]
@@ -62,6 +64,9 @@ impl FleetError {
             Self::ServerWithoutTls { .. } => "set TEMPORAL_TLS=false, or unset TEMPORAL_API_KEY",
             Self::ServerWithTls { .. } => "set TEMPORAL_TLS=true, with TEMPORAL_TLS_CLIENT_CERT_PATH if it wants one",
             Self::Certificate(_) => "check TEMPORAL_TLS_SERVER_CA_CERT_PATH, TEMPORAL_TLS_SERVER_NAME and the address",
+            Self::ClientCertificate { .. } => {
+                "if it wants a client certificate, set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
+            }
             Self::Refused(_) => "check TEMPORAL_API_KEY, and that the key may use the namespace",
             Self::NoNamespace(name) => {
                 return format!(
@@ -100,14 +105,14 @@ impl FleetError {
 
 /// Where a client connects to.
 #[derive(Debug, Clone)]
-pub struct Address {
+pub struct ServerAddress {
     pub url: String,
     pub namespace: String,
 }
 
 /// Connects to the server of the environment, the profile or the configuration, in this order. `identity` is how the
 /// server calls this process.
-pub async fn connect(config: &FleetConfig, identity: &str) -> Result<(Client, Address), FleetError> {
+pub async fn connect(config: &FleetConfig, identity: &str) -> Result<(Client, ServerAddress), FleetError> {
     let keys = keys(config)?;
     let load = ClientOptions::load_from_config(LoadClientConfigProfileOptions::default());
     let (mut connection, mut options) = load.map_err(|error| FleetError::Settings(one_line(&error.to_string())))?;
@@ -124,7 +129,7 @@ pub async fn connect(config: &FleetConfig, identity: &str) -> Result<(Client, Ad
         DataConverter::new(PayloadConverter::default(), DefaultFailureConverter::new(has_keys), Codec(keys));
     connection.connect_timeout = Some(CONNECT_TIMEOUT);
     identity.clone_into(&mut connection.identity);
-    let address = Address { url: connection.target.to_string(), namespace: options.namespace.clone() };
+    let address = ServerAddress { url: connection.target.to_string(), namespace: options.namespace.clone() };
     let uses_tls = connection.tls_options.is_some() || connection.api_key.is_some();
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, Connection::connect(connection)).await;
     let no_answer = || FleetError::NoServer { address: address.url.clone(), detail: "no answer in 10 s".to_owned() };
@@ -140,7 +145,7 @@ fn is_default(target: &str) -> bool {
 }
 
 /// The keys of the environment or the configuration; `None` if the payloads are not encrypted.
-pub fn keys(config: &FleetConfig) -> Result<Option<Keys>, FleetError> {
+pub fn keys(config: &FleetConfig) -> Result<Option<PayloadKeys>, FleetError> {
     let unreadable = |error: std::io::Error| FleetError::KeysUnreadable(error.to_string());
     let file = env_vars::path(env_vars::FLEET_KEY_FILE).or_else(|| config.key_file.clone());
     let text = match (file, &config.key_command) {
@@ -148,7 +153,7 @@ pub fn keys(config: &FleetConfig) -> Result<Option<Keys>, FleetError> {
         (None, Some(command)) => printed_by(command)?,
         (None, None) => return Ok(None),
     };
-    Ok(Some(Keys::parse(&text)?))
+    Ok(Some(PayloadKeys::parse(&text)?))
 }
 
 fn printed_by(command: &str) -> Result<String, FleetError> {
@@ -178,25 +183,17 @@ fn of_connect(error: &ClientConnectError, address: &str, uses_tls: bool) -> Flee
 /// Tells what is wrong from the texts of all causes; the libraries below have no codes for it.
 fn of_causes(causes: &str, address: String, uses_tls: bool) -> FleetError {
     let has = |words: &[&str]| words.iter().any(|word| causes.contains(word));
+    let is_closed = has(&["h2 protocol error", "connection closed before", "broken pipe", "Connection reset"]);
     if has(&["InvalidContentType", "corrupt message"]) {
         FleetError::ServerWithoutTls { address }
-    } else if has(&[
-        "invalid peer certificate",
-        "UnknownIssuer",
-        "NotValidForName",
-        "CertificateRequired",
-        "certificate",
-    ]) {
+    } else if has(&["CertificateRequired", "certificate required"]) {
+        FleetError::ClientCertificate { address, detail: last_cause(causes) }
+    } else if has(&["invalid peer certificate", "UnknownIssuer", "NotValidForName", "certificate"]) {
         FleetError::Certificate(one_line(causes))
-    } else if !uses_tls
-        && has(&[
-            "h2 protocol error",
-            "frame with invalid size",
-            "connection closed before",
-            "broken pipe",
-            "Connection reset",
-        ])
-    {
+    } else if uses_tls && is_closed {
+        // The alert with the reason may be lost when the server closes the connection at once.
+        FleetError::ClientCertificate { address, detail: last_cause(causes) }
+    } else if !uses_tls && (is_closed || has(&["frame with invalid size"])) {
         FleetError::ServerWithTls { address }
     } else {
         FleetError::NoServer { address, detail: last_cause(causes) }

@@ -95,13 +95,13 @@ impl Refs {
 
 /// A call of git in a directory.
 #[derive(Debug)]
-pub(crate) struct Git<'a> {
+pub(crate) struct GitCall<'a> {
     directory: &'a Path,
     cancel: Option<&'a Cancel>,
     stdin: Option<File>,
 }
 
-impl<'a> Git<'a> {
+impl<'a> GitCall<'a> {
     pub(crate) fn at(directory: &'a Path) -> Self {
         Self { directory, cancel: None, stdin: None }
     }

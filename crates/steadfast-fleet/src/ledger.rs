@@ -13,27 +13,27 @@ use temporalio_workflow::{
     WorkflowResult,
 };
 
-use crate::wire::{Caps, LedgerState, Seen, Spent};
+use crate::wire::{Caps, LedgerRun, LedgerState, Spent};
 use crate::workflow::{DRIVE_QUEUE, RunWorkflow, STATUS_MEMO};
 
 pub const LEDGER_ID: &str = "steadfast-ledger";
-/// News after which the history is cut.
+/// Signals after which the history is cut.
 const CUT_AFTER: u32 = 1_000;
 
 #[workflow]
-pub struct Ledger {
+pub struct LedgerWorkflow {
     state: LedgerState,
-    news: VecDeque<News>,
+    news: VecDeque<LedgerSignal>,
 }
 
 #[derive(Debug, Clone)]
-enum News {
+enum LedgerSignal {
     Spent(Spent),
     Caps(Caps),
 }
 
 #[workflow_methods]
-impl Ledger {
+impl LedgerWorkflow {
     #[init]
     fn new(_: &WorkflowContextView, state: LedgerState) -> Self {
         Self { state, news: VecDeque::new() }
@@ -48,8 +48,8 @@ impl Ledger {
                 heard += 1;
                 let day = day_of(now(ctx));
                 let told = ctx.state_mut(|ledger| match news {
-                    News::Spent(spent) => ledger.state.spent(spent, day),
-                    News::Caps(caps) => ledger.state.set_caps(caps, day),
+                    LedgerSignal::Spent(spent) => ledger.state.spent(spent, day),
+                    LedgerSignal::Caps(caps) => ledger.state.set_caps(caps, day),
                 });
                 for workflow in told {
                     let run = ctx.external_workflow(workflow.clone(), None);
@@ -71,12 +71,12 @@ impl Ledger {
     /// What a run has spent in all.
     #[signal]
     pub fn spent(&mut self, _: &mut SyncWorkflowContext<Self>, spent: Spent) {
-        self.news.push_back(News::Spent(spent));
+        self.news.push_back(LedgerSignal::Spent(spent));
     }
 
     #[signal]
     pub fn set_caps(&mut self, _: &mut SyncWorkflowContext<Self>, caps: Caps) {
-        self.news.push_back(News::Caps(caps));
+        self.news.push_back(LedgerSignal::Caps(caps));
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn start_options() -> WorkflowStartOptions {
         .build()
 }
 
-fn now(ctx: &WorkflowContext<Ledger>) -> Millis {
+fn now(ctx: &WorkflowContext<LedgerWorkflow>) -> Millis {
     let time = ctx.workflow_time().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     time.and_then(|time| Millis::try_from(time.as_millis()).ok()).unwrap_or(0)
 }
@@ -111,7 +111,7 @@ impl LedgerState {
         let seen = self.runs.entry(workflow.clone()).or_default();
         if seen.run_id != run_id {
             // New here, resumed, or another run of the same name.
-            *seen = Seen { run_id, tokens: tokens_before, cost_micros: cost_micros_before, capped_on: None };
+            *seen = LedgerRun { run_id, tokens: tokens_before, cost_micros: cost_micros_before, capped_on: None };
         }
         let (more_tokens, more_cost) = (tokens - seen.tokens, cost_micros - seen.cost_micros);
         (seen.tokens, seen.cost_micros) = (seen.tokens.max(tokens), seen.cost_micros.max(cost_micros));

@@ -3,6 +3,7 @@
 
 mod activities;
 mod calls;
+mod checkout;
 mod cli;
 pub mod client;
 pub mod codec;
@@ -11,7 +12,6 @@ pub mod connect;
 mod git;
 pub mod ledger;
 mod output;
-mod place;
 mod show;
 pub mod wire;
 pub mod work;

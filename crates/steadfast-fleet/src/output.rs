@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::{Value, json};
+pub(crate) use steadfast_app::exit_codes as code;
 use steadfast_model::redact::redact;
 use steadfast_model::text;
 use steadfast_store::StoreError;
@@ -13,16 +14,6 @@ use steadfast_system::paths::PathError;
 
 use crate::connect::FleetError;
 use crate::work::WorkError;
-
-pub(crate) mod code {
-    pub(crate) const USAGE: u8 = 1;
-    pub(crate) const NOT_FOUND: u8 = 2;
-    pub(crate) const WRONG_STATE: u8 = 3;
-    pub(crate) const ENVIRONMENT: u8 = 4;
-    pub(crate) const LIMIT: u8 = 5;
-    pub(crate) const VERIFICATION: u8 = 6;
-    pub(crate) const INTERRUPTED: u8 = 130;
-}
 
 /// The result of a command: text for people, JSON for scripts, and the exit code.
 #[derive(Debug, Default)]
@@ -50,19 +41,6 @@ pub(crate) type CommandResult = Result<Output, CommandError>;
 impl CommandError {
     pub(crate) fn new(code: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: hint.into() }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self.code {
-            code::USAGE => "usage",
-            code::NOT_FOUND => "not_found",
-            code::WRONG_STATE => "wrong_state",
-            code::ENVIRONMENT => "environment",
-            code::LIMIT => "limit_reached",
-            code::VERIFICATION => "verification_failed",
-            code::INTERRUPTED => "interrupted",
-            _ => "failed",
-        }
     }
 }
 
@@ -148,7 +126,7 @@ pub(crate) fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
 /// An error for scripts.
 pub(crate) fn error_json(error: &CommandError) -> Value {
     let (message, hint) = (text::one_line(&error.message), text::one_line(&error.hint));
-    json!({"error": {"kind": error.kind(), "message": redact(&message), "hint": hint}})
+    json!({"error": {"kind": code::kind_of(error.code), "message": redact(&message), "hint": hint}})
 }
 
 fn fail(error: &CommandError, is_json: bool) -> ExitCode {

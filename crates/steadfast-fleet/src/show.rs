@@ -13,7 +13,7 @@ use crate::output::CommandError;
 use crate::work::RunDirectory;
 
 /// A run in a store of its own.
-pub(crate) struct Shown {
+pub(crate) struct ShownRun {
     store: Store,
     pub(crate) row: RunRow,
     /// The branch of the run.
@@ -22,7 +22,7 @@ pub(crate) struct Shown {
     folder: TempDir,
 }
 
-impl Shown {
+impl ShownRun {
     /// Puts a run into a new store, as a run of `project`.
     pub(crate) fn new(directory: &RunDirectory, project: &str) -> Result<Self, CommandError> {
         let folder = tempfile::Builder::new().prefix("steadfast-fleet-").tempdir()?;

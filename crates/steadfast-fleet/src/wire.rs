@@ -1,12 +1,21 @@
 //! What crosses machines: inputs and results of workflows, activities and signals. Histories keep these for as long as a
 //! run lasts, so every field that came later has a default.
 
+mod activities;
+mod ledger;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use steadfast_model::clock::Millis;
-use steadfast_model::run::{AttemptId, AttemptUsage, Check, Checked, Outcome, Record, Run, RunEvent, RunStatus};
+use steadfast_model::run::{AttemptId, AttemptUsage, Check, Record, Run, RunEvent, RunStatus};
+
+pub use self::activities::{
+    AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, FinishInput, ForkInput,
+    RecordInput, SaveInput,
+};
+pub use self::ledger::{Caps, LedgerRun, LedgerState, Spent};
 
 /// The place of the run's own branch.
 pub const RUN_PLACE: &str = "run";
@@ -130,7 +139,7 @@ pub struct AttemptShas {
 
 /// Asks the machine for one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Question {
+pub struct StepRequest {
     pub run_ref: RunRef,
     #[serde(default)]
     pub options: FleetOptions,
@@ -198,132 +207,9 @@ pub enum FleetAct {
     Finish,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct AttemptInput {
-    pub run_ref: RunRef,
-    pub id: AttemptId,
-    /// The commit to work on.
-    pub base: String,
-    #[serde(default)]
-    pub heads: Heads,
-    /// Records that the run directory has at least.
-    #[serde(default)]
-    pub seq: u64,
-    #[serde(default)]
-    pub timeout_ms: Option<i64>,
-    #[serde(default)]
-    pub deadline_ms: Option<Millis>,
-    /// What people said to the run since the last attempt.
-    #[serde(default)]
-    pub notes: Vec<String>,
-    pub run: Run,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AttemptReport {
-    pub outcome: Outcome,
-    #[serde(default)]
-    pub sha: Option<String>,
-    /// The commit with the attempt's files.
-    #[serde(default)]
-    pub files: Option<String>,
-    #[serde(default)]
-    pub branch: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CheckInput {
-    pub run_ref: RunRef,
-    pub id: AttemptId,
-    pub checks: Vec<Check>,
-    /// The commit to check: the attempt's, or the place's before the first one.
-    pub sha: String,
-    #[serde(default)]
-    pub heads: Heads,
-    #[serde(default)]
-    pub seq: u64,
-    /// The commit with the attempt's files, if it has any.
-    #[serde(default)]
-    pub files: Option<String>,
-    pub run: Run,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CheckReport {
-    pub facts: Vec<Checked>,
-    /// The commit with the attempt's files and the checks' evidence.
-    #[serde(default)]
-    pub files: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ConditionInput {
-    pub run_ref: RunRef,
-    pub stage: u32,
-    pub sha: String,
-    #[serde(default)]
-    pub heads: Heads,
-    #[serde(default)]
-    pub seq: u64,
-    pub run: Run,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConditionReport {
-    /// `None` if it could not be tested.
-    pub holds: Option<bool>,
-    #[serde(default)]
-    pub detail: String,
-}
-
-/// Writes records to the run directory.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct RecordInput {
-    pub run_ref: RunRef,
-    /// The number of the first of `records`, from 0. Records that are written already are left out.
-    pub seq: u64,
-    pub records: Vec<Record>,
-    pub run: Run,
-    #[serde(default)]
-    pub heads: Heads,
-    /// Attempts with the commits of their files.
-    #[serde(default)]
-    pub files: Vec<(AttemptId, String)>,
-    /// Attempts that are not committed; a resumed run needs them.
-    #[serde(default)]
-    pub shas: BTreeMap<String, AttemptShas>,
-    #[serde(default)]
-    pub options: FleetOptions,
-}
-
-/// Writes records, and reports to the ledger what the run spent, if that changed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct SaveInput {
-    pub record: RecordInput,
-    #[serde(default)]
-    pub spent: Option<Spent>,
-}
-
-/// Moves the run's branch to its last commit and cleans up.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FinishInput {
-    pub run_ref: RunRef,
-    pub head: String,
-    #[serde(default)]
-    pub spent: Spent,
-}
-
-/// Begins a run that a schedule starts: its own branches, from the newest commit of the scheduled one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ForkInput {
-    pub from: RunRef,
-    pub name: String,
-    pub run_id: String,
-}
-
 /// In every heartbeat, so that a lost attempt is charged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct WorkerProgress {
     pub usage: AttemptUsage,
     #[serde(default)]
     pub worker: String,
@@ -376,55 +262,6 @@ pub struct Answer {
 pub struct Using {
     pub id: AttemptId,
     pub usage: AttemptUsage,
-}
-
-/// Caps of a day over all runs of the namespace. `None` for no cap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Caps {
-    pub tokens: Option<i64>,
-    pub cost_micros: Option<i64>,
-}
-
-/// What a run has spent in all. Totals, not differences: a repeated signal counts nothing twice.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Spent {
-    /// The id of the run's workflow.
-    pub workflow: String,
-    pub run_id: String,
-    pub tokens: i64,
-    pub cost_micros: i64,
-    /// What it had spent when it was resumed, which is counted already.
-    pub tokens_before: i64,
-    pub cost_micros_before: i64,
-    /// The run is over.
-    pub left: bool,
-}
-
-/// The ledger of a namespace: what the runs of a day spent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LedgerState {
-    pub caps: Caps,
-    /// Days since 1970, in UTC.
-    pub day: i64,
-    /// Spent on that day, by all runs.
-    pub tokens: i64,
-    pub cost_micros: i64,
-    /// The runs that are not over, by the id of their workflow.
-    pub runs: BTreeMap<String, Seen>,
-}
-
-/// What the ledger knows of a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Seen {
-    pub run_id: String,
-    pub tokens: i64,
-    pub cost_micros: i64,
-    /// The day on which it was told that a cap is reached.
-    pub capped_on: Option<i64>,
 }
 
 /// `S-I-A`.

@@ -2,6 +2,7 @@
 //! branches. Every call blocks; none of them knows of Temporal.
 
 mod attempting;
+mod earlier;
 mod records;
 mod starting;
 mod upkeep;
@@ -11,19 +12,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_engine::process::Cancel;
+use steadfast_model::clock;
 use steadfast_model::run::Plan;
 use steadfast_system::config::Config;
 
+use crate::checkout;
 use crate::git::Refs;
-use crate::git::mirror::Mirror;
-use crate::place;
+use crate::git::mirror::{Mirror, pruning};
 use crate::wire::{
-    AttemptInput, AttemptReport, CheckInput, CheckReport, ConditionInput, ConditionReport, ForkInput, Progress,
-    RecordInput, RunRef,
+    AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, ForkInput, RecordInput,
+    RunRef, WorkerProgress,
 };
 
 pub use crate::git::WorkError;
 pub use crate::git::directory::{RunDirectory, RunState};
+
+/// Days without use until a mirror is deleted, unless the configuration says otherwise.
+const MIRRORS_DAYS: u32 = 30;
 
 /// The mirror of a run's repository, and the run's refs there. What came from outside does not become a path or an
 /// option, and the owner of the worker must have allowed the repository.
@@ -73,10 +78,17 @@ pub struct WorkerContext {
     pub allowed: Allowed,
 }
 
-/// Removes what a killed worker of this home left: worktrees, and agents that outlived it. Called once when a worker
-/// starts; other workers of the same home keep what they work on.
+/// Removes what a killed worker of this home left, worktrees and agents that outlived it, and mirrors that were not used
+/// for `[fleet] mirrors_days`. Called when a worker starts and every day; what another worker of the same home works on
+/// is kept.
 pub fn tidy(cx: &WorkerContext) -> Result<(), WorkError> {
-    Ok(place::tidy(&cx.home, cx.grace)?)
+    checkout::tidy(&cx.home, cx.grace)?;
+    let days = cx.config.fleet.mirrors_days.unwrap_or(MIRRORS_DAYS);
+    let deleted = pruning::prune(&cx.home, days, clock::now())?;
+    if deleted > 0 {
+        tracing::info!("deleted {deleted} mirrors that were not used for {days} days");
+    }
+    Ok(())
 }
 
 /// Carries out one attempt: renders the prompt, runs the agent, commits and pushes its work. What the agent did wrong is
@@ -86,8 +98,8 @@ pub fn attempt(
     cx: &WorkerContext,
     input: &AttemptInput,
     cancel: &Cancel,
-    beat: &mut dyn FnMut(&Progress),
-) -> Result<AttemptReport, WorkError> {
+    beat: &mut dyn FnMut(&WorkerProgress),
+) -> Result<AttemptResult, WorkError> {
     attempting::attempt(cx, input, cancel, beat)
 }
 
@@ -123,7 +135,7 @@ pub fn clean(cx: &WorkerContext, run: &RunRef) -> Result<(), WorkError> {
 
 /// A run to start.
 #[derive(Debug, Clone, Copy)]
-pub struct NewRun<'a> {
+pub struct NewFleetRun<'a> {
     /// `$STEADFAST_HOME`.
     pub home: &'a Path,
     pub project: &'a Path,
@@ -141,9 +153,22 @@ pub struct NewRun<'a> {
     pub allow_dirty: bool,
 }
 
-/// Pushes the code and the run directory of a new run.
-pub fn start_run(new: &NewRun<'_>) -> Result<RunRef, WorkError> {
+/// A run whose branches are in the repository.
+#[derive(Debug, Clone)]
+pub struct StartedRun {
+    pub run_ref: RunRef,
+    /// The new name of an earlier run that had the name.
+    pub earlier: Option<String>,
+}
+
+/// Pushes the code and the run directory of a new run. An earlier run of the name that is over gets another one.
+pub fn start_run(new: &NewFleetRun<'_>) -> Result<StartedRun, WorkError> {
     starting::start_run(new)
+}
+
+/// Gives a run that is over another plan, before it is resumed.
+pub fn change_plan(home: &Path, directory: &RunDirectory, plan: &Plan) -> Result<RunRef, WorkError> {
+    earlier::change_plan(home, directory, plan)
 }
 
 /// Begins a run that a schedule starts, from the newest commit of the scheduled run's branch.

@@ -16,10 +16,10 @@ use temporalio_sdk::{Runtime, WorkerOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 
-use crate::activities::{Agents, Checks, Drive, Worker};
+use crate::activities::{Agents, Checks, DriverActivities, Worker};
 use crate::client::Fleet;
 use crate::connect::{FleetError, one_line};
-use crate::ledger::Ledger;
+use crate::ledger::LedgerWorkflow;
 use crate::work::{self, Allowed, WorkerContext};
 use crate::workflow::{DRIVE_QUEUE, RunWorkflow, agent_queue, check_queue};
 
@@ -31,6 +31,7 @@ const STICKY: Duration = Duration::from_secs(5);
 const HEARTBEAT_THROTTLE: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(2);
 const DRIVE_ACTIVITIES: usize = 100;
+const TIDY_EVERY: Duration = Duration::from_hours(24);
 
 /// What the user asked a worker to be.
 #[derive(Debug, Clone)]
@@ -94,13 +95,8 @@ pub async fn run(arguments: WorkerArguments, say: &mut dyn FnMut(&str)) -> Resul
         name: name.clone(),
         allowed,
     };
-    let tidied = {
-        let context = context.clone();
-        tokio::task::spawn_blocking(move || work::tidy(&context)).await
-    };
-    if let Ok(Err(error)) = tidied {
-        tracing::warn!("what an earlier worker left was not removed: {error}");
-    }
+    tidy(&context).await;
+    tokio::spawn(tidy_daily(context.clone()));
     let shared = Arc::new(Worker {
         context,
         slots: Semaphore::new(arguments.slots),
@@ -132,6 +128,21 @@ pub async fn run(arguments: WorkerArguments, say: &mut dyn FnMut(&str)) -> Resul
             say("ended at once");
             Ok(())
         }
+    }
+}
+
+async fn tidy(context: &WorkerContext) {
+    let context = context.clone();
+    let tidied = tokio::task::spawn_blocking(move || work::tidy(&context)).await;
+    if let Ok(Err(error)) = tidied {
+        tracing::warn!("old files of workers were not removed: {error}");
+    }
+}
+
+async fn tidy_daily(context: WorkerContext) {
+    loop {
+        tokio::time::sleep(TIDY_EVERY).await;
+        tidy(&context).await;
     }
 }
 
@@ -189,9 +200,9 @@ fn start(
         add(WorkerOptions::new(DRIVE_QUEUE)
             .register_workflow::<RunWorkflow>()
             .map_err(|error| failed(&error))?
-            .register_workflow::<Ledger>()
+            .register_workflow::<LedgerWorkflow>()
             .map_err(|error| failed(&error))?
-            .register_activities(Drive(Arc::clone(shared)))
+            .register_activities(DriverActivities(Arc::clone(shared)))
             .tuner(tuner(DRIVE_ACTIVITIES))
             .sticky_queue_schedule_to_start_timeout(STICKY)
             .graceful_shutdown_period(arguments.drain)

@@ -3,16 +3,17 @@
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world from outside")]
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use steadfast_engine::process::Cancel;
 use steadfast_fleet::wire::{
-    AttemptInput, AttemptReport, AttemptShas, CheckInput, ConditionInput, FleetOptions, Heads, RUN_PLACE, RecordInput,
+    AttemptInput, AttemptResult, AttemptShas, CheckInput, ConditionInput, FleetOptions, Heads, RUN_PLACE, RecordInput,
     RunRef, attempt_key,
 };
-use steadfast_fleet::work::{self, Allowed, NewRun, RunDirectory, WorkError, WorkerContext};
+use steadfast_fleet::work::{self, Allowed, NewFleetRun, RunDirectory, WorkError, WorkerContext};
 use steadfast_model::clock;
 use steadfast_model::run::{
     Act, AgentKind, AgentPlan, AttemptId, FailureKind, MergePlan, Outcome, Plan, Record, Rule, Run, RunEvent, RunKind,
@@ -76,17 +77,22 @@ impl World {
     }
 
     fn try_start(&self, plan: &Plan) -> Result<RunRef, WorkError> {
-        work::start_run(&NewRun {
+        self.try_start_as(plan, RUN_ID)
+    }
+
+    fn try_start_as(&self, plan: &Plan, run_id: &str) -> Result<RunRef, WorkError> {
+        work::start_run(&NewFleetRun {
             home: &self.path("submitter"),
             project: &self.project(),
             repo_url: None,
-            run_id: RUN_ID,
+            run_id,
             plan,
             inputs: Some("the input"),
             objective: "ship it",
             definition: None,
             allow_dirty: false,
         })
+        .map(|started| started.run_ref)
     }
 
     fn refs(&self) -> Vec<String> {
@@ -132,7 +138,11 @@ struct Host {
 
 impl Host {
     fn new(world: &World, plan: &Plan, workers: &[&str]) -> Self {
-        let run_ref = world.start(plan);
+        Self::of(world, plan, world.start(plan), workers)
+    }
+
+    /// Drives a run that was started.
+    fn of(world: &World, plan: &Plan, run_ref: RunRef, workers: &[&str]) -> Self {
         let mut heads = Heads::default();
         heads.set(RUN_PLACE, &run_ref.repo.base);
         Self {
@@ -228,9 +238,9 @@ impl Host {
         }
     }
 
-    fn reported(&mut self, id: AttemptId, report: AttemptReport) -> Outcome {
+    fn reported(&mut self, id: AttemptId, report: AttemptResult) -> Outcome {
         let place = self.place(id.stage, id.iteration).0;
-        let AttemptReport { outcome, sha, files, branch } = report;
+        let AttemptResult { outcome, sha, files, branch } = report;
         self.shas.insert(attempt_key(id), AttemptShas { place, sha, files, branch });
         self.outcomes.push((id, outcome.clone()));
         outcome
@@ -530,4 +540,161 @@ fn what_must_not_travel_or_run_is_refused() {
         RunDirectory::open(&world.path("x"), &host.run_ref.repo.url, "nobody"),
         Err(WorkError::NoRun(name)) if name == "nobody"
     ));
+}
+
+#[test]
+fn settings_that_an_agent_leaves_in_its_checkout_are_not_used() {
+    let world = World::new();
+    let (thief, ran) = (world.path("thief.git"), world.path("ran"));
+    git(world.root.path(), &["init", "-q", "--bare", "-b", "main", "thief.git"]);
+    git(&world.project(), &["push", "-q", &thief.display().to_string(), "HEAD:main"]);
+    let hooks = world.path("hooks");
+    fs_err::create_dir_all(&hooks).unwrap();
+    // Every program notes that it ran; a filter and a monitor also have to answer.
+    let program = |name: &str, answer: &str| {
+        let file = hooks.join(name);
+        fs_err::write(&file, format!("#!/bin/sh\necho {name} >> {}\n{answer}\n", ran.display())).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs_err::set_permissions(&file, mode).unwrap();
+        file.display().to_string()
+    };
+    for hook in ["pre-push", "pre-commit", "post-commit", "post-index-change", "reference-transaction"] {
+        program(hook, "");
+    }
+    let (origin, thief_url) = (world.origin().display().to_string(), thief.display().to_string());
+    let settings = [
+        (format!("url.{thief_url}.insteadOf"), origin.clone()),
+        (format!("url.{thief_url}.pushInsteadOf"), origin.clone()),
+        ("core.hooksPath".to_owned(), hooks.display().to_string()),
+        ("core.fsmonitor".to_owned(), program("monitor", "exit 1")),
+        ("filter.x.clean".to_owned(), program("clean", "cat")),
+        ("filter.x.process".to_owned(), program("process", "exit 1")),
+        ("core.sshCommand".to_owned(), program("ssh", "exit 1")),
+        ("core.editor".to_owned(), program("editor", "exit 1")),
+        ("core.pager".to_owned(), program("pager", "cat")),
+        ("credential.helper".to_owned(), program("helper", "")),
+        ("gpg.program".to_owned(), program("gpg", "exit 1")),
+        ("diff.external".to_owned(), program("diff", "exit 0")),
+        ("core.alternateRefsCommand".to_owned(), program("alternates", "")),
+        ("core.worktree".to_owned(), world.path("elsewhere").display().to_string()),
+    ];
+    fs_err::create_dir_all(world.path("elsewhere")).unwrap();
+    let mut script = String::from("set -eu; echo '*.txt filter=x diff=x' > .gitattributes; echo work > work.txt; ");
+    for (name, value) in &settings {
+        write!(script, "git config {name} '{value}'; ").unwrap();
+    }
+    write!(script, "mkdir -p .git/hooks; cp {}/* .git/hooks/; rm -f {}", hooks.display(), ran.display()).unwrap();
+    let mut stage = stage("work", "Work", 1, &script);
+    stage.completion = Rule::Verify(vec!["test -e work.txt".to_owned()]);
+    let host = Host::new(&world, &plan(vec![stage]), &["one"]).driven_to_end();
+    assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
+    assert_eq!(world.show("steadfast/auth:work.txt"), "work");
+    let stolen = git(&thief, &["for-each-ref", "--format=%(refname)"]);
+    assert_eq!(stolen, "refs/heads/main", "work went to another repository");
+    assert_eq!(fs_err::read_to_string(&ran).unwrap_or_default(), "", "programs of the agent ran");
+}
+
+#[test]
+fn an_agent_cannot_replace_the_repository_of_its_checkout() {
+    let world = World::new();
+    let script = "set -eu; echo work > work.txt; rm -rf .git; git init -q -b other .; git -c user.name=A -c user.email=a@a \
+                  commit -q --allow-empty -m other";
+    let host = Host::new(&world, &plan(vec![stage("work", "Work", 1, script)]), &["one"]).driven_to_end();
+    assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
+    assert_eq!(world.show("steadfast/auth:work.txt"), "work");
+    assert_eq!(git(&world.origin(), &["rev-list", "--count", "main..steadfast/auth"]), "1");
+}
+
+#[test]
+fn commits_of_an_agent_are_kept() {
+    let world = World::new();
+    let commit = "git -c user.name=A -c user.email=a@a commit -q --no-verify -m";
+    let script = format!(
+        "set -eu; git checkout -q -b topic; echo one > one.txt; git add one.txt; {commit} one; echo two > two.txt; \
+         git add two.txt; {commit} two; echo three > three.txt; git rm -q a.txt; echo skip > skip.log; \
+         echo '*.log' > .gitignore"
+    );
+    let host = Host::new(&world, &plan(vec![stage("work", "Work", 1, &script)]), &["one"]).driven_to_end();
+    assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
+    let subjects = git(&world.origin(), &["log", "--reverse", "--format=%s", "main..steadfast/auth"]);
+    assert_eq!(subjects, "one\ntwo\nauth: work iteration 1");
+    let files = git(&world.origin(), &["ls-tree", "--name-only", "steadfast/auth"]);
+    assert_eq!(files, ".gitignore\none.txt\nthree.txt\ntwo.txt");
+}
+
+#[test]
+fn mirrors_that_were_not_used_for_days_are_deleted() {
+    let world = World::new();
+    let plan = plan(vec![stage("work", "Work", 1, "true")]);
+    let run_ref = world.start(&plan);
+    let mut worker = world.worker("submitter");
+    let mirrors = worker.home.join("fleet/mirrors");
+    let count = || fs_err::read_dir(&mirrors).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count();
+    let age = |days: u64| {
+        for path in fs_err::read_dir(&mirrors).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.extension().is_some_and(|extension| extension == "use") {
+                let file = fs_err::OpenOptions::new().append(true).open(path).unwrap();
+                let then = std::time::SystemTime::now() - Duration::from_hours(24 * days);
+                file.file().set_modified(then).unwrap();
+            }
+        }
+    };
+    age(29);
+    work::tidy(&worker).unwrap();
+    assert_eq!(count(), 1, "it was used in the last 30 days");
+    age(31);
+    let in_use = RunDirectory::open(&worker.home, &run_ref.repo.url, "auth").unwrap();
+    age(31);
+    work::tidy(&worker).unwrap();
+    assert_eq!(count(), 1, "it is in use");
+    drop(in_use);
+    worker.config.fleet.mirrors_days = Some(0);
+    work::tidy(&worker).unwrap();
+    assert_eq!(count(), 1, "0 is never");
+    worker.config.fleet.mirrors_days = Some(7);
+    work::tidy(&worker).unwrap();
+    assert_eq!(count(), 0);
+    // The next use makes it anew.
+    let directory = RunDirectory::open(&worker.home, &run_ref.repo.url, "auth").unwrap();
+    assert_eq!(directory.plan.name, "auth");
+}
+
+#[test]
+fn a_later_run_of_the_name_sets_the_earlier_one_aside() {
+    let world = World::new();
+    let mut build = stage("build", "Build", 2, "echo $STEADFAST_ITERATION > part-$STEADFAST_ITERATION.txt");
+    build.parallel = true;
+    let plan = plan(vec![build, stage("next", "Next", 1, "echo first > next.txt")]);
+    let first = Host::new(&world, &plan, &["one"]).driven_to_end();
+    let old_code = git(&world.origin(), &["rev-parse", "steadfast/auth"]);
+    // A branch of this name that a user made is no run.
+    git(&world.project(), &["push", "-q", "origin", "HEAD:refs/heads/steadfast/auth.1"]);
+    let later = world.try_start_as(&plan, "fedcba9876543210").unwrap();
+    let expected = [
+        "main",
+        "steadfast-parallel/auth.2/1-1",
+        "steadfast-parallel/auth.2/1-2",
+        "steadfast-runs/auth",
+        "steadfast-runs/auth.2",
+        "steadfast/auth",
+        "steadfast/auth.1",
+        "steadfast/auth.2",
+    ];
+    assert_eq!(world.refs(), expected);
+    assert_eq!(git(&world.origin(), &["rev-parse", "steadfast/auth.2"]), old_code);
+    let open = |name: &str| RunDirectory::open(&world.path("reader"), &later.repo.url, name).unwrap();
+    let aside = open("auth.2");
+    assert_eq!((aside.state.seq, aside.state.run.status), (first.seq, RunStatus::Completed));
+    assert_eq!((aside.plan.name.as_str(), aside.state.run_ref.name.as_str()), ("auth.2", "auth.2"));
+    assert_eq!(aside.state.run_ref.repo.branch, "steadfast/auth.2");
+    assert_eq!(aside.records(0).unwrap().len(), usize::try_from(first.seq).unwrap());
+    assert_eq!(open("auth").state.run_ref.run_id, "fedcba9876543210");
+    // The worker has the directory of the earlier run in its mirror, which has more records.
+    let host = Host::of(&world, &plan, later, &["one"]).driven_to_end();
+    assert_eq!((host.run.status, host.failures()), (RunStatus::Completed, Vec::new()));
+    assert_eq!(git(&world.origin(), &["rev-list", "--count", "main..steadfast/auth"]), "1");
+    // What an old worker still sends for the earlier run does not reach the new one.
+    let late = RecordInput { run_ref: first.run_ref, seq: host.seq, run: first.run, ..RecordInput::default() };
+    let refused = work::record(&world.worker("two"), &late).unwrap_err();
+    assert!(refused.to_string().contains("another run has the name auth"), "{refused}");
 }

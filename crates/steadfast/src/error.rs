@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use steadfast_app::action::ActionError;
+pub(crate) use steadfast_app::exit_codes as code;
 use steadfast_app::session::SessionError;
 use steadfast_app::usage::collect::UsageError;
 use steadfast_engine::files::FilesError;
@@ -20,28 +21,6 @@ use steadfast_store::StoreError;
 use steadfast_system::disk::DiskFault;
 use steadfast_system::paths::PathError;
 
-/// Exit codes of the whole program.
-pub(crate) mod code {
-    pub(crate) const USAGE: u8 = 1;
-    pub(crate) const NOT_FOUND: u8 = 2;
-    pub(crate) const WRONG_STATE: u8 = 3;
-    pub(crate) const ENVIRONMENT: u8 = 4;
-    pub(crate) const LIMIT: u8 = 5;
-    pub(crate) const VERIFICATION: u8 = 6;
-    pub(crate) const INTERRUPTED: u8 = 130;
-
-    /// Each code with its `kind` in JSON and its meaning, for the reference.
-    pub(crate) const ALL: [(u8, &str, &str); 7] = [
-        (USAGE, "usage", "usage error, or a failure with no code of its own"),
-        (NOT_FOUND, "not_found", "not found: no goal, no session, no run"),
-        (WRONG_STATE, "wrong_state", "wrong state for that verb, or not allowed for an agent"),
-        (ENVIRONMENT, "environment", "a problem of the store or the environment"),
-        (LIMIT, "limit_reached", "a limit was reached: budget, cap or usage limit"),
-        (VERIFICATION, "verification_failed", "verification failed"),
-        (INTERRUPTED, "interrupted", "interrupted"),
-    ];
-}
-
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub(crate) code: u8,
@@ -56,8 +35,14 @@ pub(crate) struct CliError {
 
 impl CliError {
     pub(crate) fn new(code: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let kind = code::ALL.iter().find(|(known, ..)| *known == code).map_or("failed", |(_, kind, _)| *kind);
-        Self { code, kind, message: message.into(), hint: hint.into(), is_list: false, faults: None }
+        Self {
+            code,
+            kind: code::kind_of(code),
+            message: message.into(),
+            hint: hint.into(),
+            is_list: false,
+            faults: None,
+        }
     }
 
     /// The output of a command could not be written.

@@ -10,7 +10,7 @@ use super::{Dispatcher, DriveError, EngineMessage, WaitedAttempt, cannot_start};
 use crate::attempt::{self, Attempt};
 use crate::checks;
 use crate::process::Cancel;
-use crate::work::{AttemptNews, AttemptWork, CheckWork, Checking, Launch, Merging, limit_of};
+use crate::work::{AgentEnded, AttemptNews, AttemptWork, CheckWork, Checking, Launch, Merging, limit_of};
 
 impl Dispatcher<'_, '_> {
     pub(super) fn attempt(&self, id: AttemptId) -> Attempt {
@@ -56,6 +56,7 @@ impl Dispatcher<'_, '_> {
             bound: false,
             engine: self.engine.clone(),
             tell: Box::new(tell),
+            agent_ended: AgentEnded::default(),
         };
         let sender = self.sender.clone();
         let spawned = std::thread::Builder::new().spawn(move || {

@@ -10,7 +10,7 @@ use steadfast_model::run::{AttemptId, AttemptUsage, Failure, FailureKind, Outcom
 
 use super::merging::Merging;
 use super::starting::{Launch, limit_of};
-use super::{Engine, Workplace, cannot_start};
+use super::{AgentEnded, Engine, Workplace, cannot_start};
 use crate::agent::{self, EndedAttempt};
 use crate::attempt::Attempt;
 use crate::footprint::{self, ProgressTree};
@@ -48,6 +48,7 @@ pub(crate) struct AttemptWork {
     pub(crate) engine: Engine,
     pub(crate) folder: RunFolder,
     pub(crate) tell: Box<dyn Fn(AttemptNews) + Send + Sync>,
+    pub(crate) agent_ended: AgentEnded,
 }
 
 impl AttemptWork {
@@ -93,6 +94,7 @@ impl AttemptWork {
                 return cannot_start(format!("cannot read the state of the attempt: {error}{left}"));
             }
         };
+        self.agent_ended.call();
         let directory = self.counts_idle.then(|| self.workplace.inside()).transpose().unwrap_or_else(|error| {
             self.note(format!("cannot check for progress: {error} ({})", error.hint()));
             None

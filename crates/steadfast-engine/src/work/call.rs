@@ -2,7 +2,7 @@
 //! end with this process.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use steadfast_model::clock::{self, Millis};
@@ -23,6 +23,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Reading long session files takes a while, so a look at them is followed by a rest of many times its length.
 const REST_FACTOR: u32 = 20;
 
+/// Called once the agent of an attempt has ended, before the engine looks at what it left.
+#[derive(Clone, Default)]
+pub struct AgentEnded(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl AgentEnded {
+    pub fn new(call: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(call)))
+    }
+
+    pub(super) fn call(&self) {
+        if let Some(call) = &self.0 {
+            call();
+        }
+    }
+}
+
+impl std::fmt::Debug for AgentEnded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("AgentEnded").field(&self.0.is_some()).finish()
+    }
+}
+
 /// What a worker calls for.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkCall<'a> {
@@ -31,6 +53,7 @@ pub struct WorkCall<'a> {
     /// The directory to work in.
     pub directory: &'a Path,
     pub cancel: &'a Cancel,
+    pub agent_ended: Option<&'a AgentEnded>,
 }
 
 /// The attempt of a call, whose records only its own supervisor can write.
@@ -78,6 +101,7 @@ pub fn attempt<R: RunRecords>(
         engine: engine.clone(),
         // The receiver lives until the attempt is over.
         tell: Box::new(move |news| drop(sender.send(news))),
+        agent_ended: call.agent_ended.cloned().unwrap_or_default(),
     };
     let watched = Watched { agent: stage.agent_of(id.iteration), attempt: &attempt, cancel: call.cancel, overdue };
     let limits = (limit_of(stage), engine.grace);

@@ -4,13 +4,13 @@ use serde_json::json;
 use steadfast_model::run::{Plan, Run, StageStatus};
 
 use super::Here;
-use crate::cli::AnswerArgs;
+use crate::cli::FleetAnswerArgs;
 use crate::output::{CommandError, CommandResult, Output, code};
 use crate::wire::Answer;
 
 const MOST_CHARS: usize = 4_000;
 
-pub(super) async fn answer(here: &Here, arguments: &AnswerArgs, approved: bool) -> CommandResult {
+pub(super) async fn answer(here: &Here, arguments: &FleetAnswerArgs, approved: bool) -> CommandResult {
     let found = here.find_run(&arguments.run).await?;
     let name = arguments.run.name.as_str();
     let is_live = found.is_live();

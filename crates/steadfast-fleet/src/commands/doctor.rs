@@ -16,14 +16,14 @@ use crate::workflow::{DRIVE_QUEUE, agent_queue};
 const FEW_DAYS: i64 = 3;
 const MOST_CLOCK_MS: i64 = 5_000;
 
-struct Check {
+struct FleetCheck {
     id: String,
     status: &'static str,
     detail: String,
     hint: Option<String>,
 }
 
-impl Check {
+impl FleetCheck {
     fn ok(id: &str, detail: impl Into<String>) -> Self {
         Self { id: id.to_owned(), status: "ok", detail: detail.into(), hint: None }
     }
@@ -44,10 +44,10 @@ pub(super) async fn doctor(here: &Here, repo: Option<&str>) -> CommandResult {
     match here.connect().await {
         Ok(fleet) => {
             address = format!("{} ({})", fleet.address.url, fleet.address.namespace);
-            checks.push(Check::ok("server", address.clone()));
+            checks.push(FleetCheck::ok("server", address.clone()));
             of_server(&fleet, &mut checks).await;
         }
-        Err(error) => checks.push(Check::fail("server", error.to_string(), error.hint())),
+        Err(error) => checks.push(FleetCheck::fail("server", error.to_string(), error.hint())),
     }
     checks.push(of_git(here, repo));
     let worst = |status: &str| checks.iter().any(|check| check.status == status);
@@ -62,8 +62,7 @@ pub(super) async fn doctor(here: &Here, repo: Option<&str>) -> CommandResult {
         let hint = check.hint.as_ref().map(|hint| format!("\n      hint: {hint}")).unwrap_or_default();
         format!("{:<5} {}: {}{hint}", check.status, check.id, text::headline(&check.detail, 300))
     });
-    let object =
-        |check: &Check| json!({"id": check.id, "status": check.status, "detail": check.detail, "hint": check.hint});
+    let object = |check: &FleetCheck| json!({"id": check.id, "status": check.status, "detail": check.detail, "hint": check.hint});
     let objects: Value = checks.iter().map(object).collect();
     let json = json!({
         "version": env!("CARGO_PKG_VERSION"), "store": address, "store_from": "fleet", "checks": objects,
@@ -73,80 +72,80 @@ pub(super) async fn doctor(here: &Here, repo: Option<&str>) -> CommandResult {
     Ok(Output { text: lines.collect::<Vec<_>>().join("\n"), json, code })
 }
 
-fn of_key(here: &Here) -> Check {
+fn of_key(here: &Here) -> FleetCheck {
     match connect::keys(here.fleet()) {
         Ok(Some(keys)) => {
             let ids: Vec<String> = keys.ids().map(ToOwned::to_owned).collect();
-            Check::ok("key", format!("payloads are encrypted with {}", ids.join(", ")))
+            FleetCheck::ok("key", format!("payloads are encrypted with {}", ids.join(", ")))
         }
         Ok(None) => {
             let hint = "`steadfast fleet key > FILE`, then STEADFAST_FLEET_KEY_FILE=FILE on every machine";
-            Check::warn("key", "no key: the server can read states, results and summaries", hint)
+            FleetCheck::warn("key", "no key: the server can read states, results and summaries", hint)
         }
-        Err(error) => Check::fail("key", error.to_string(), error.hint()),
+        Err(error) => FleetCheck::fail("key", error.to_string(), error.hint()),
     }
 }
 
-async fn of_server(fleet: &Fleet, checks: &mut Vec<Check>) {
+async fn of_server(fleet: &Fleet, checks: &mut Vec<FleetCheck>) {
     match fleet.facts().await {
         Ok(facts) => {
-            checks.push(Check::ok("version", facts.version));
+            checks.push(FleetCheck::ok("version", facts.version));
             let days = facts.retention_days;
             let detail = format!("the server forgets runs {} after their end", text::count(days, "day"));
             checks.push(if days < FEW_DAYS {
                 let hint =
                     "nothing is lost, run directories are in git; `temporal operator namespace update --retention 30d`";
-                Check::warn("retention", detail, hint)
+                FleetCheck::warn("retention", detail, hint)
             } else {
-                Check::ok("retention", detail)
+                FleetCheck::ok("retention", detail)
             });
             checks.push(match facts.clock_difference_ms {
                 Some(difference) if difference.abs() > MOST_CLOCK_MS => {
                     let detail = format!("the server's clock differs by {} s", difference / 1_000);
-                    Check::warn("clock", detail, "synchronize the clocks (NTP): limits on time count by them")
+                    FleetCheck::warn("clock", detail, "synchronize the clocks (NTP): limits on time count by them")
                 }
-                Some(difference) => Check::ok("clock", format!("differs by {difference} ms")),
-                None => Check::warn("clock", "the server did not tell its time", "compare the clocks yourself"),
+                Some(difference) => FleetCheck::ok("clock", format!("differs by {difference} ms")),
+                None => FleetCheck::warn("clock", "the server did not tell its time", "compare the clocks yourself"),
             });
         }
         Err(error) => {
-            checks.push(Check::fail("namespace", error.to_string(), error.hint()));
+            checks.push(FleetCheck::fail("namespace", error.to_string(), error.hint()));
             return;
         }
     }
     of_queues(fleet, checks).await;
 }
 
-async fn of_queues(fleet: &Fleet, checks: &mut Vec<Check>) {
+async fn of_queues(fleet: &Fleet, checks: &mut Vec<FleetCheck>) {
     let drive = std::iter::once((DRIVE_QUEUE.to_owned(), true));
     let agents = Host::ALL.iter().map(|host| host.name()).chain(["command"]);
     let agents = agents.map(|agent| (agent_queue(agent, &[]), false));
     for (queue, workflows) in drive.chain(agents) {
         let id = format!("workers:{queue}");
         checks.push(match fleet.pollers(&queue, workflows).await {
-            Ok(pollers) if pollers.is_empty() && workflows => Check::fail(
+            Ok(pollers) if pollers.is_empty() && workflows => FleetCheck::fail(
                 &id,
                 "no worker drives runs",
                 "`steadfast fleet worker --drive` on a machine that is always on",
             ),
             Ok(pollers) if pollers.is_empty() => {
-                Check::warn(&id, "no worker", "`steadfast fleet worker` where that agent is installed")
+                FleetCheck::warn(&id, "no worker", "`steadfast fleet worker` where that agent is installed")
             }
             Ok(pollers) => {
                 let names: Vec<&str> = pollers.iter().map(|poller| poller.identity.as_str()).collect();
                 let count = text::count(i64::try_from(names.len()).unwrap_or(i64::MAX), "worker");
-                Check::ok(&id, format!("{count}: {}", names.join(", ")))
+                FleetCheck::ok(&id, format!("{count}: {}", names.join(", ")))
             }
-            Err(error) => Check::fail(&id, error.to_string(), error.hint()),
+            Err(error) => FleetCheck::fail(&id, error.to_string(), error.hint()),
         });
     }
 }
 
 /// Whether this machine may push to the repository of runs.
-fn of_git(here: &Here, repo: Option<&str>) -> Check {
+fn of_git(here: &Here, repo: Option<&str>) -> FleetCheck {
     let Some(repo) = here.repo(repo) else {
         let hint = "run it in a clone with the remote `origin`, or add --repo URL";
-        return Check::warn("git", "no repository to push to", hint);
+        return FleetCheck::warn("git", "no repository to push to", hint);
     };
     let done = Command::new("git")
         .args(["push", "--dry-run", "--quiet", "--", &repo, "HEAD:refs/heads/steadfast-attempts/doctor/check"])
@@ -154,12 +153,12 @@ fn of_git(here: &Here, repo: Option<&str>) -> Check {
         .env("GIT_TERMINAL_PROMPT", "0")
         .output();
     match done {
-        Ok(done) if done.status.success() => Check::ok("git", format!("may push to {repo}")),
+        Ok(done) if done.status.success() => FleetCheck::ok("git", format!("may push to {repo}")),
         Ok(done) => {
             let said = String::from_utf8_lossy(&done.stderr);
             let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").to_owned();
-            Check::fail("git", format!("cannot push to {repo}: {last}"), "try `git push --dry-run` by hand")
+            FleetCheck::fail("git", format!("cannot push to {repo}: {last}"), "try `git push --dry-run` by hand")
         }
-        Err(error) => Check::fail("git", format!("git does not start: {error}"), "install git 2.38 or newer"),
+        Err(error) => FleetCheck::fail("git", format!("git does not start: {error}"), "install git 2.38 or newer"),
     }
 }

@@ -10,14 +10,14 @@ use steadfast_model::run::Record;
 use steadfast_model::text;
 
 use super::{FoundRun, Here, exit_code, status};
-use crate::cli::RunArgs;
+use crate::cli::NamedRunArgs;
 use crate::output::{self, CommandError, CommandResult, Output, code};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const COMMAND: &str = "steadfast fleet";
 const WIDTH: usize = 100;
 
-pub(super) async fn attach(here: &Here, run: &RunArgs) -> CommandResult {
+pub(super) async fn attach(here: &Here, run: &NamedRunArgs) -> CommandResult {
     let found = here.find_run(run).await?;
     if !found.is_live() {
         let (name, status) = (&run.name, found.directory.state.run.status);
@@ -29,8 +29,8 @@ pub(super) async fn attach(here: &Here, run: &RunArgs) -> CommandResult {
 }
 
 /// Prints records from number `seen` on until the run ends, then its page. Returns the exit code of the run.
-pub(super) async fn follow(here: &Here, run: &RunArgs, seen: u64) -> CommandResult {
-    let mut screen = Screen::new();
+pub(super) async fn follow(here: &Here, run: &NamedRunArgs, seen: u64) -> CommandResult {
+    let mut screen = FollowScreen::new();
     let followed = tokio::select! {
         followed = until_end(here, run, seen, &mut screen) => followed,
         _ = tokio::signal::ctrl_c() => {
@@ -46,7 +46,12 @@ pub(super) async fn follow(here: &Here, run: &RunArgs, seen: u64) -> CommandResu
     Ok(Output { code, ..status::show(&found, here.json)? })
 }
 
-async fn until_end(here: &Here, run: &RunArgs, mut seen: u64, screen: &mut Screen) -> Result<FoundRun, CommandError> {
+async fn until_end(
+    here: &Here,
+    run: &NamedRunArgs,
+    mut seen: u64,
+    screen: &mut FollowScreen,
+) -> Result<FoundRun, CommandError> {
     loop {
         let found = match here.find_run(run).await {
             Ok(found) => found,
@@ -74,13 +79,13 @@ async fn until_end(here: &Here, run: &RunArgs, mut seen: u64, screen: &mut Scree
 }
 
 /// The live line below the others.
-struct Screen {
+struct FollowScreen {
     on_terminal: bool,
     is_drawn: bool,
     failures: u32,
 }
 
-impl Screen {
+impl FollowScreen {
     fn new() -> Self {
         Self { on_terminal: std::io::stderr().is_terminal(), is_drawn: false, failures: 0 }
     }

@@ -8,7 +8,7 @@ use steadfast_app::overview::runs::progress::event_line;
 use steadfast_model::run::{AttemptId, Record};
 
 use super::{FoundRun, Here};
-use crate::cli::LogsArgs;
+use crate::cli::FleetLogsArgs;
 use crate::output::{self, CommandError, CommandResult, Output, code};
 use crate::work::RunDirectory;
 
@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// All that a command printed, else the answer, else the file that the agent wrote.
 const FILES: [&str; 3] = ["out.log", "answer.md", "output.md"];
 
-pub(super) async fn logs(here: &Here, arguments: &LogsArgs) -> CommandResult {
+pub(super) async fn logs(here: &Here, arguments: &FleetLogsArgs) -> CommandResult {
     let found = here.find_run(&arguments.run).await?;
     if arguments.follow {
         return follow(here, arguments, found).await;
@@ -37,7 +37,7 @@ pub(super) async fn logs(here: &Here, arguments: &LogsArgs) -> CommandResult {
     )
 }
 
-fn is_wanted(arguments: &LogsArgs, id: AttemptId) -> bool {
+fn is_wanted(arguments: &FleetLogsArgs, id: AttemptId) -> bool {
     arguments.stage.is_none_or(|stage| stage == id.stage)
         && arguments.iteration.is_none_or(|iteration| iteration == id.iteration)
 }
@@ -58,7 +58,7 @@ fn text_of(directory: &RunDirectory, id: AttemptId) -> Result<String, CommandErr
     Ok(String::new())
 }
 
-async fn follow(here: &Here, arguments: &LogsArgs, mut found: FoundRun) -> CommandResult {
+async fn follow(here: &Here, arguments: &FleetLogsArgs, mut found: FoundRun) -> CommandResult {
     let mut seen = 0;
     loop {
         let (plan, run) = (&found.directory.plan, &found.directory.state.run);

@@ -11,12 +11,12 @@ use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::run::{AttemptId, Record, name};
 
 use super::{FoundRun, Here};
-use crate::cli::RunArgs;
+use crate::cli::NamedRunArgs;
 use crate::output::{self, CommandError, CommandResult, Output, code};
-use crate::show::Shown;
+use crate::show::ShownRun;
 use crate::work::RunDirectory;
 
-pub(super) async fn pull(here: &Here, run: &RunArgs) -> CommandResult {
+pub(super) async fn pull(here: &Here, run: &NamedRunArgs) -> CommandResult {
     let found = here.find_run(run).await?;
     let run_name = run.name.as_str();
     let root = root_of(&here.project)?;
@@ -75,7 +75,7 @@ fn fetch(root: &Path, repo: &str, branch: &str, may_replace: bool) -> Result<(),
 /// Writes the public state files, from a home that lives as long as this call.
 fn publish(found: &FoundRun, project: &Path) -> Result<(), CommandError> {
     let directory = &found.directory;
-    let shown = Shown::new(directory, &project.to_string_lossy())?;
+    let shown = ShownRun::new(directory, &project.to_string_lossy())?;
     let (home, run_id) = (shown.home(), shown.row.run_id.as_str());
     let text = |name: &str| directory.text(name);
     let (definition, inputs) = (text("definition.yaml")?, text("inputs.md")?);

@@ -7,16 +7,16 @@ use steadfast_model::clock;
 use steadfast_model::text;
 
 use super::{FoundRun, Here};
-use crate::cli::RunArgs;
+use crate::cli::NamedRunArgs;
 use crate::client::{Described, Pending};
 use crate::output::{self, CommandResult, Output};
-use crate::show::Shown;
+use crate::show::ShownRun;
 
 /// Iterations on the page; JSON has all of them.
 const ITERATIONS_SHOWN: usize = 15;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-pub(super) async fn status(here: &Here, arguments: &RunArgs, watch: bool) -> CommandResult {
+pub(super) async fn status(here: &Here, arguments: &NamedRunArgs, watch: bool) -> CommandResult {
     let mut shown = String::new();
     loop {
         let found = here.find_run(arguments).await?;
@@ -34,7 +34,7 @@ pub(super) async fn status(here: &Here, arguments: &RunArgs, watch: bool) -> Com
 
 /// The page of a run, or its JSON.
 pub(super) fn show(found: &FoundRun, json: bool) -> CommandResult {
-    let shown = Shown::new(&found.directory, &found.repo)?;
+    let shown = ShownRun::new(&found.directory, &found.repo)?;
     let detail = shown.detail(found.is_live(), (!json).then_some(ITERATIONS_SHOWN))?;
     if json {
         return Output::new("", &detail);

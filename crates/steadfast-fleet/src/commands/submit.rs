@@ -9,12 +9,12 @@ use temporalio_client::WorkflowExecutionStatus;
 use tokio::sync::OnceCell;
 
 use super::{Here, follow, status};
-use crate::cli::RunArgs;
+use crate::cli::NamedRunArgs;
 use crate::client::Fleet;
 use crate::connect::FleetError;
 use crate::output::{self, CommandError, CommandResult, Output, code};
 use crate::wire::{FleetOptions, RunInput, RunRef};
-use crate::work::{self, NewRun};
+use crate::work::{self, NewFleetRun};
 use crate::worker::MOST_LABELS;
 use crate::workflow::DRIVE_QUEUE;
 
@@ -64,7 +64,7 @@ async fn start(here: &Here, submission: &Submission) -> CommandResult {
     if fleet.pollers(DRIVE_QUEUE, true).await?.is_empty() {
         output::note("note: no worker drives runs now; start one with `steadfast fleet worker --drive`");
     }
-    let run = RunArgs { name: name.clone(), repo: None };
+    let run = NamedRunArgs { name: name.clone(), repo: None };
     if !submission.detach {
         return follow::follow(here, &run, 0).await;
     }
@@ -98,7 +98,7 @@ async fn refuse_live(fleet: &Fleet, name: &str) -> Result<(), CommandError> {
 async fn push(here: &Here, submission: &Submission) -> Result<RunRef, CommandError> {
     let (home, submission) = (here.home.clone(), submission.clone());
     let pushed = tokio::task::spawn_blocking(move || {
-        work::start_run(&NewRun {
+        work::start_run(&NewFleetRun {
             home: &home,
             project: &submission.project,
             repo_url: submission.repo.as_deref(),
@@ -110,8 +110,11 @@ async fn push(here: &Here, submission: &Submission) -> Result<RunRef, CommandErr
             allow_dirty: submission.allow_dirty,
         })
     });
-    let pushed = pushed.await.map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(pushed?)
+    let started = pushed.await.map_err(|error| std::io::Error::other(error.to_string()))??;
+    if let Some(earlier) = &started.earlier {
+        output::note(&format!("note: the earlier run of this name is kept as {earlier}"));
+    }
+    Ok(started.run_ref)
 }
 
 /// The options of `[fleet]`.

@@ -20,7 +20,7 @@ use steadfast_model::run::{AttemptId, Plan, Record, Run, name};
 
 use super::mirror::Mirror;
 use super::{Refs, WorkError};
-use crate::wire::{AttemptShas, FleetOptions, Heads, RunRef};
+use crate::wire::{AttemptShas, FleetOptions, Heads, RunRef, attempt_key};
 
 /// Records in one file.
 pub(crate) const SEGMENT: u64 = 500;
@@ -41,6 +41,15 @@ pub struct RunState {
     pub seq: u64,
     pub shas: BTreeMap<String, AttemptShas>,
     pub options: FleetOptions,
+}
+
+impl RunState {
+    /// Attempts that are neither committed nor over, as `S-I-A`.
+    pub(crate) fn open_attempts(&self) -> impl Iterator<Item = String> {
+        let active = self.run.active.iter().map(|attempt| attempt.id);
+        let undecided = self.run.stages.iter().flat_map(|stage| &stage.undecided).map(|undecided| undecided.id);
+        active.chain(undecided).map(attempt_key).filter(|key| self.shas.contains_key(key))
+    }
 }
 
 /// A line of the records.
@@ -119,6 +128,11 @@ impl RunDirectory {
         })
     }
 
+    /// The run directory as this machine saw it last; `None` if it never did.
+    pub fn last_seen(home: &Path, url: &str, run: &str) -> Result<Option<Self>, WorkError> {
+        Self::kept(&Mirror::open(home, url)?, &Refs::named(&name::in_branch(run)))
+    }
+
     pub(crate) fn fetched(mirror: &Mirror, refs: &Refs, cancel: &Cancel) -> Result<Self, WorkError> {
         mirror.fetch(&[&refs.directory()], cancel)?;
         Self::kept(mirror, refs)?.ok_or_else(|| WorkError::NoRun(refs.0.clone()))
@@ -141,12 +155,24 @@ impl RunDirectory {
         })
     }
 
+    /// Whether it is of this run, and not of an earlier or a later one of the same name.
+    pub(crate) fn is_of(&self, run: &RunRef) -> bool {
+        self.state.run_ref.run_id == run.run_id
+    }
+
+    pub(crate) fn only_of(self, run: &RunRef) -> Result<Self, WorkError> {
+        let other =
+            || WorkError::Damaged("the run directory".to_owned(), format!("another run has the name {}", run.name));
+        if self.is_of(run) { Ok(self) } else { Err(other()) }
+    }
+
     /// The run directory with at least so many records; fetched only if the mirror has fewer.
-    pub(crate) fn with_records(mirror: &Mirror, refs: &Refs, seq: u64, cancel: &Cancel) -> Result<Self, WorkError> {
-        if let Some(kept) = Self::kept(mirror, refs)?.filter(|kept| kept.state.seq >= seq) {
+    pub(crate) fn with_records(mirror: &Mirror, run: &RunRef, seq: u64, cancel: &Cancel) -> Result<Self, WorkError> {
+        let refs = &Refs::of(run);
+        if let Some(kept) = Self::kept(mirror, refs)?.filter(|kept| kept.is_of(run) && kept.state.seq >= seq) {
             return Ok(kept);
         }
-        let fetched = Self::fetched(mirror, refs, cancel)?;
+        let fetched = Self::fetched(mirror, refs, cancel)?.only_of(run)?;
         if fetched.state.seq < seq {
             return Err(WorkError::Behind { name: refs.0.clone(), found: fetched.state.seq, wanted: seq });
         }

@@ -35,7 +35,9 @@ impl WorkError {
             Self::Secrets(_) => "name the secret with `env:` in the definition, and set it where the workers run",
             Self::Dirty(_) => "commit the changes, or start it with `--allow-dirty` and without them",
             Self::Address(_) => "use an address that `git fetch` knows, such as ssh://HOST/PATH or https://HOST/PATH",
-            Self::Exists(_) => "choose another name, or continue that run with `steadfast fleet resume`",
+            Self::Exists(_) => {
+                "choose another name, or continue that run with `steadfast fleet resume`; a run that is over makes way"
+            }
             Self::NoRun(_) => "list the runs with `steadfast fleet list`",
             Self::Behind { .. } | Self::Stopped => "it is tried again",
             Self::Git { .. } => "check with `git ls-remote` and `git push --dry-run` on this machine",

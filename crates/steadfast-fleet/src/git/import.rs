@@ -5,16 +5,16 @@ use std::path::Path;
 
 use steadfast_model::clock;
 
-use super::{Git, WorkError};
+use super::{GitCall, WorkError};
 
 /// A commit to write.
 pub(crate) struct NewCommit {
     parent: Option<String>,
     message: String,
-    files: Vec<(String, Content)>,
+    files: Vec<(String, FileContent)>,
 }
 
-enum Content {
+enum FileContent {
     Bytes(Vec<u8>),
     /// A blob or a tree that exists.
     Blob(String),
@@ -28,17 +28,17 @@ impl NewCommit {
     }
 
     pub(crate) fn file(&mut self, path: &str, content: impl Into<Vec<u8>>) -> &mut Self {
-        self.files.push((path.to_owned(), Content::Bytes(content.into())));
+        self.files.push((path.to_owned(), FileContent::Bytes(content.into())));
         self
     }
 
     pub(crate) fn blob(&mut self, path: &str, sha: &str) -> &mut Self {
-        self.files.push((path.to_owned(), Content::Blob(sha.to_owned())));
+        self.files.push((path.to_owned(), FileContent::Blob(sha.to_owned())));
         self
     }
 
     pub(crate) fn tree(&mut self, path: &str, sha: &str) -> &mut Self {
-        self.files.push((path.to_owned(), Content::Tree(sha.to_owned())));
+        self.files.push((path.to_owned(), FileContent::Tree(sha.to_owned())));
         self
     }
 
@@ -49,8 +49,8 @@ impl NewCommit {
         self.stream(&reference, &mut std::io::BufWriter::new(&mut stream))?;
         stream.seek(SeekFrom::Start(0))?;
         let import = ["fast-import", "--quiet", "--force", "--done"];
-        let sha = Git::at(repository).stdin(stream).text(&import)?;
-        Git::at(repository).text(&["update-ref", "-d", &reference])?;
+        let sha = GitCall::at(repository).stdin(stream).text(&import)?;
+        GitCall::at(repository).text(&["update-ref", "-d", &reference])?;
         if sha.len() < 40 || !sha.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(WorkError::Git { what: "fast-import".to_owned(), message: "it printed no commit".to_owned() });
         }
@@ -68,13 +68,13 @@ impl NewCommit {
         for (path, content) in &self.files {
             let path = quoted(path);
             match content {
-                Content::Bytes(bytes) => {
+                FileContent::Bytes(bytes) => {
                     writeln!(out, "M 100644 inline {path}\ndata {}", bytes.len())?;
                     out.write_all(bytes)?;
                     writeln!(out)?;
                 }
-                Content::Blob(sha) => writeln!(out, "M 100644 {sha} {path}")?,
-                Content::Tree(sha) => writeln!(out, "M 040000 {sha} {path}")?,
+                FileContent::Blob(sha) => writeln!(out, "M 100644 {sha} {path}")?,
+                FileContent::Tree(sha) => writeln!(out, "M 040000 {sha} {path}")?,
             }
         }
         writeln!(out, "\nget-mark :1\ndone")?;

@@ -1,15 +1,18 @@
 //! The mirror of a repository on a worker's machine: a bare repository below `$STEADFAST_HOME/fleet/mirrors`. Changes of
-//! its refs wait for each other, also across processes; pushes do not.
+//! its refs wait for each other, also across processes; pushes do not. `mirror/pruning` deletes those that are not used.
+
+pub(crate) mod pruning;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use steadfast_engine::process::Cancel;
 use steadfast_model::text;
 use steadfast_system::paths;
 
-use super::{Git, Refs, WorkError, check_address};
+use super::{GitCall, Refs, WorkError, check_address};
 
 /// How many refs one push deletes.
 const MOST_DELETED: usize = 200;
@@ -22,6 +25,8 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
 pub(crate) struct Mirror {
     path: PathBuf,
     url: String,
+    /// Locked for as long as the mirror is in use.
+    _in_use: Arc<File>,
 }
 
 /// Held while the refs of a mirror change.
@@ -35,15 +40,16 @@ impl Mirror {
         check_address(url)?;
         let hash = text::hex(&Sha256::digest(url.as_bytes()));
         let name = hash.get(..20).unwrap_or(&hash);
-        let mirrors = home.join("fleet").join("mirrors");
+        let mirrors = pruning::mirrors_of(home);
         for private in [home, &home.join("fleet"), &mirrors] {
             paths::create_private_dir(private)?;
         }
-        let mirror = Self { path: mirrors.join(name), url: url.to_owned() };
+        let path = mirrors.join(name);
+        let mirror = Self { _in_use: Arc::new(pruning::use_of(&path)?), path, url: url.to_owned() };
         if !mirror.path.join("HEAD").is_file() {
             let _lock = mirror.lock()?;
             paths::create_private_dir(&mirror.path)?;
-            Git::at(&mirror.path).text(&["init", "--quiet", "--bare", "."])?;
+            GitCall::at(&mirror.path).text(&["init", "--quiet", "--bare", "."])?;
         }
         Ok(mirror)
     }
@@ -63,8 +69,8 @@ impl Mirror {
         Ok(MirrorLock { _file: file })
     }
 
-    pub(crate) fn git(&self) -> Git<'_> {
-        Git::at(&self.path)
+    pub(crate) fn git(&self) -> GitCall<'_> {
+        GitCall::at(&self.path)
     }
 
     /// The commit, blob or tree that a name stands for, if the mirror has it.
@@ -139,7 +145,7 @@ impl Mirror {
         arguments.extend(["--".to_owned(), self.url.clone()]);
         arguments.extend(push.updates.iter().map(|(name, sha)| format!("{sha}:{name}")));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Git::at(from).text(&arguments).map(drop)
+        GitCall::at(from).text(&arguments).map(drop)
     }
 
     /// Pushes new refs; no other process writes them, so it is tried again when the network fails.

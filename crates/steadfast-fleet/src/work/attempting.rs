@@ -5,19 +5,19 @@ use std::path::Path;
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::files::{OutputOf, PublicFiles, without_secrets};
 use steadfast_engine::process::Cancel;
-use steadfast_engine::work::{self, Engine, RunView, WorkCall};
+use steadfast_engine::work::{self, AgentEnded, Engine, RunView, WorkCall};
 use steadfast_model::run::{AgentKind, AgentPlan, AttemptId, Check, FailureKind, Outcome, Plan, Run, StagePlan};
 use steadfast_system::bounded;
 
 use super::records::FleetRecords;
 use super::{WorkError, WorkerContext, repository};
+use crate::checkout::FleetCheckout;
+use crate::git::Refs;
 use crate::git::directory::{self, RunDirectory};
 use crate::git::import::NewCommit;
 use crate::git::mirror::{Mirror, Push};
-use crate::git::{Git, Refs};
-use crate::place::Place;
-use crate::wire::{AttemptInput, AttemptReport, CheckInput, CheckReport, ConditionInput, ConditionReport, Heads};
-use crate::wire::{Progress, RunRef, attempt_key};
+use crate::wire::{AttemptInput, AttemptResult, CheckInput, CheckReport, ConditionInput, ConditionReport, Heads};
+use crate::wire::{RunRef, WorkerProgress, attempt_key};
 
 /// The most bytes that are pushed of one file, from its end.
 const MOST_BYTES: u64 = 64 << 20;
@@ -39,7 +39,7 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     fn begin(cx: &'a WorkerContext, run_ref: &'a RunRef, seq: u64, cancel: &Cancel) -> Result<Self, WorkError> {
         let (mirror, refs) = repository(cx, run_ref)?;
-        let directory = RunDirectory::with_records(&mirror, &refs, seq, cancel)?;
+        let directory = RunDirectory::with_records(&mirror, run_ref, seq, cancel)?;
         let engine =
             Engine { home: cx.home.clone(), program: cx.program.clone(), config: cx.config.clone(), grace: cx.grace };
         Ok(Self { cx, run_ref, refs, mirror, directory, engine })
@@ -62,16 +62,16 @@ impl<'a> Work<'a> {
         stage: &StagePlan,
         heads: &Heads,
         cancel: &Cancel,
-    ) -> Result<Place, WorkError> {
+    ) -> Result<FleetCheckout, WorkError> {
         let (code, places) = (self.refs.code(), self.refs.place("*"));
         let attempts = format!("{}*", self.refs.attempts());
         self.mirror.ensure(sha, &[&code, &places, &attempts], cancel)?;
         let key = format!("{}-{key}", self.run_ref.run_id);
-        let place = Place::create(&self.cx.home, &self.mirror, self.run_ref, &key, sha, cancel)?;
+        let mut place = FleetCheckout::create(&self.cx.home, &self.mirror, self.run_ref, &key, sha, cancel)?;
         if stage.merge.is_some() {
             for (name, head) in heads.0.iter().filter(|(name, _)| *name != crate::wire::RUN_PLACE) {
                 self.mirror.ensure(head, &[&places], cancel)?;
-                Git::at(&place.tree()).text(&["update-ref", &self.refs.place(name), head])?;
+                place.add_branch(&self.refs.place(name), head)?;
             }
         }
         Ok(place)
@@ -81,7 +81,7 @@ impl<'a> Work<'a> {
     fn files_of(
         &self,
         id: AttemptId,
-        place: &Place,
+        place: &FleetCheckout,
         earlier: Option<&str>,
         more: Vec<(String, Vec<u8>)>,
     ) -> Result<String, WorkError> {
@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
         stage: &'r StagePlan,
         run: &'r Run,
         heads: &'r Heads,
-        (place, project): (&'r Place, &'r Path),
+        (place, project): (&'r FleetCheckout, &'r Path),
         notes: &'r [String],
     ) -> FleetRecords<'r> {
         FleetRecords {
@@ -121,9 +121,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn call<'r>(&'r self, run: &'r Run, (place, project): (&'r Place, &'r Path), cancel: &'r Cancel) -> WorkCall<'r> {
+    fn call<'r>(
+        &'r self,
+        run: &'r Run,
+        (place, project): (&'r FleetCheckout, &'r Path),
+        cancel: &'r Cancel,
+    ) -> WorkCall<'r> {
         let view = RunView { plan: self.plan(), run, run_id: &self.run_ref.run_id, home: place.root(), project };
-        WorkCall { engine: &self.engine, view, directory: project, cancel }
+        WorkCall { engine: &self.engine, view, directory: project, cancel, agent_ended: None }
     }
 
     /// A new name for a branch of an attempt.
@@ -146,8 +151,8 @@ pub(super) fn attempt(
     cx: &WorkerContext,
     input: &AttemptInput,
     cancel: &Cancel,
-    beat: &mut dyn FnMut(&Progress),
-) -> Result<AttemptReport, WorkError> {
+    beat: &mut dyn FnMut(&WorkerProgress),
+) -> Result<AttemptResult, WorkError> {
     let (run_ref, id) = (&input.run_ref, input.id);
     let work = Work::begin(cx, run_ref, input.seq, cancel)?;
     let stage = work.stage(id.stage)?;
@@ -156,16 +161,19 @@ pub(super) fn attempt(
     let project = place.directory();
     let mut records = work.records(stage, &input.run, &input.heads, (&place, &project), &input.notes);
     records.prepare(id)?;
-    let call = work.call(&input.run, (&place, &project), cancel);
+    let rebuild = place.rebuilding();
+    // `commit` reports an error.
+    let agent_ended = AgentEnded::new(move || drop(rebuild()));
+    let call = WorkCall { agent_ended: Some(&agent_ended), ..work.call(&input.run, (&place, &project), cancel) };
     let mut tell = |usage: &_, started_at_ms| {
-        beat(&Progress { usage: *usage, worker: cx.name.clone(), started_at_ms });
+        beat(&WorkerProgress { usage: *usage, worker: cx.name.clone(), started_at_ms });
     };
     let outcome = work::attempt(&call, id, &mut records, &mut tell);
     let attempt = Attempt::at(place.root(), &run_ref.run_id, id);
-    let left = Left { work: &work, place: &place, attempt: &attempt, stage, id, run: &input.run };
+    let left = LeftWork { work: &work, place: &place, attempt: &attempt, stage, id, run: &input.run };
     match left.push(&input.base, &outcome, &records.messages, cancel) {
         Ok((sha, files, branch)) => {
-            Ok(AttemptReport { outcome, sha: Some(sha), files: Some(files), branch: Some(branch) })
+            Ok(AttemptResult { outcome, sha: Some(sha), files: Some(files), branch: Some(branch) })
         }
         // What cannot be pushed is lost. The agent has worked, so what it used is charged.
         Err(error) => {
@@ -174,22 +182,22 @@ pub(super) fn attempt(
                 Outcome::Succeeded(success) => success.but_failed(FailureKind::Transient, message),
                 failed @ Outcome::Failed(_) => failed,
             };
-            Ok(AttemptReport { outcome, sha: None, files: None, branch: None })
+            Ok(AttemptResult { outcome, sha: None, files: None, branch: None })
         }
     }
 }
 
 /// What an attempt left.
-struct Left<'a> {
+struct LeftWork<'a> {
     work: &'a Work<'a>,
-    place: &'a Place,
+    place: &'a FleetCheckout,
     attempt: &'a Attempt,
     stage: &'a StagePlan,
     id: AttemptId,
     run: &'a Run,
 }
 
-impl Left<'_> {
+impl LeftWork<'_> {
     /// Commits and pushes the work and the files: the commit of each, and the branch of the work.
     fn push(
         &self,
@@ -288,10 +296,11 @@ pub(super) fn check(cx: &WorkerContext, input: &CheckInput, cancel: &Cancel) -> 
 fn with_evidence(
     work: &Work<'_>,
     id: AttemptId,
-    place: &Place,
+    place: &FleetCheckout,
     earlier: &str,
     cancel: &Cancel,
 ) -> Result<String, WorkError> {
+    place.secure()?;
     let files = work.files_of(id, place, Some(earlier), Vec::new())?;
     let updates = vec![(format!("{}-files", work.branch(id)), files.clone())];
     work.mirror.push_new(&place.tree(), &Push { updates, ..Push::default() }, cancel)?;

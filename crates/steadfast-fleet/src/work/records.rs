@@ -14,7 +14,7 @@ use steadfast_system::paths;
 use super::WorkError;
 use crate::git::Refs;
 use crate::git::directory::{RunDirectory, SEGMENT, progress_file};
-use crate::wire::Heads;
+use crate::wire::{Heads, attempt_key};
 
 /// Files of committed iterations that prompts show.
 const SHOWN: [&str; 2] = ["output.md", "answer.md"];
@@ -50,21 +50,27 @@ impl FleetRecords<'_> {
         written.map_err(|error| WorkError::Io(std::io::Error::other(error.to_string())))
     }
 
-    /// Writes files of an attempt to where the engine looks for them.
-    fn materialize(&self, id: AttemptId, names: &[&str]) {
+    /// Writes files of an attempt to where the engine looks for them. The notes of the attempt say what is missing.
+    fn materialize(&mut self, id: AttemptId, names: &[&str]) {
         let attempt = Attempt::at(self.home, self.run_id, id);
         for name in names {
-            let path = attempt.directory().join(name);
-            if path.exists() {
-                continue;
-            }
-            // One that cannot be read is shown as missing.
-            if let Ok(Some(content)) = self.directory.file(id, name)
-                && paths::create_private_dir(attempt.directory()).is_ok()
-            {
-                let _ = fs_err::write(path, content);
+            if let Err(error) = self.copy_file(id, name, attempt.directory()) {
+                let key = attempt_key(id);
+                tracing::warn!("{name} of attempt {key} is not shown to the agent: {error}");
+                self.messages.push(format!("{name} of attempt {key} could not be read: {error}"));
             }
         }
+    }
+
+    fn copy_file(&self, id: AttemptId, name: &str, folder: &Path) -> Result<(), WorkError> {
+        let path = folder.join(name);
+        if !path.exists()
+            && let Some(content) = self.directory.file(id, name)?
+        {
+            paths::create_private_dir(folder)?;
+            fs_err::write(path, content)?;
+        }
+        Ok(())
     }
 
     /// Committed iterations that `is_meant`, the newest first, until there are enough.

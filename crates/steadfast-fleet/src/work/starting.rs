@@ -6,24 +6,25 @@ use steadfast_engine::process::Cancel;
 use steadfast_model::clock;
 use steadfast_model::run::{Plan, machine, name, sealed};
 
+use super::earlier::EarlierRun;
 use super::upkeep::first_state;
-use super::{NewRun, WorkError, WorkerContext, repository};
+use super::{NewFleetRun, StartedRun, WorkError, WorkerContext, repository};
 use crate::git::directory::{PLAN, RunDirectory, STATE};
 use crate::git::import::NewCommit;
 use crate::git::mirror::{Mirror, Push};
-use crate::git::{Git, Refs, check_address};
+use crate::git::{GitCall, Refs, check_address};
 use crate::wire::{ForkInput, RepoRef, RunRef};
 
 /// How many changed files an error names.
 const MOST_NAMED: usize = 3;
 
-pub(super) fn start_run(new: &NewRun<'_>) -> Result<RunRef, WorkError> {
+pub(super) fn start_run(new: &NewFleetRun<'_>) -> Result<StartedRun, WorkError> {
     let (_, secrets) = sealed::seal(new.plan).map_err(std::io::Error::other)?;
     if !secrets.is_empty() {
         let places: Vec<String> = secrets.into_keys().collect();
         return Err(WorkError::Secrets(places.join(", ")));
     }
-    let git = || Git::at(new.project);
+    let git = || GitCall::at(new.project);
     let base = git().text(&["rev-parse", "--verify", "HEAD^{commit}"])?;
     let subdirectory = git().text(&["rev-parse", "--show-prefix"])?.trim_end_matches('/').to_owned();
     if !new.allow_dirty {
@@ -40,21 +41,24 @@ pub(super) fn start_run(new: &NewRun<'_>) -> Result<RunRef, WorkError> {
     let repo = RepoRef { url, branch, base: base.clone(), subdirectory };
     let run_ref = RunRef { name: new.plan.name.clone(), run_id: new.run_id.to_owned(), repo, plan_sha: String::new() };
     let refs = Refs::of(&run_ref);
-    push_code(&mirror, new.project, &refs, &base, &run_ref.name)?;
+    let earlier = EarlierRun::set_aside(&mirror, &refs, &run_ref.name)?;
+    push_code(&mirror, new.project, &refs, &base, earlier.as_ref())?;
     let texts = [("inputs.md", new.inputs), ("objective.md", Some(new.objective)), ("definition.yaml", new.definition)];
-    push_directory(&mirror, &refs, run_ref, new.plan, &texts)
+    let run_ref = push_directory(&mirror, &refs, run_ref, new.plan, &texts, earlier.as_ref())?;
+    Ok(StartedRun { run_ref, earlier: earlier.map(|earlier| earlier.name) })
 }
 
-/// Pushes the commit that a run starts from. Its branch must be new.
-fn push_code(mirror: &Mirror, from: &Path, refs: &Refs, base: &str, run: &str) -> Result<(), WorkError> {
-    let taken = [refs.code(), refs.directory()];
-    for name in &taken {
-        if !mirror.remote_refs(name)?.is_empty() {
-            return Err(WorkError::Exists(run.to_owned()));
-        }
-    }
+/// Pushes the commit that a run starts from. Its branch must be new, or still that of the earlier run.
+fn push_code(
+    mirror: &Mirror,
+    from: &Path,
+    refs: &Refs,
+    base: &str,
+    earlier: Option<&EarlierRun>,
+) -> Result<(), WorkError> {
     let code = refs.code();
-    let push = Push { updates: vec![(code.clone(), base.to_owned())], leases: vec![(code, String::new())] };
+    let before = earlier.map(|earlier| earlier.commit_of(&code)).unwrap_or_default();
+    let push = Push { updates: vec![(code.clone(), base.to_owned())], leases: vec![(code, before)] };
     mirror.push(from, &push)
 }
 
@@ -64,6 +68,7 @@ fn push_directory(
     mut run_ref: RunRef,
     plan: &Plan,
     texts: &[(&str, Option<&str>)],
+    earlier: Option<&EarlierRun>,
 ) -> Result<RunRef, WorkError> {
     let json = |value: serde_json::Result<Vec<u8>>| value.map_err(|error| WorkError::Io(std::io::Error::other(error)));
     let mut commit = NewCommit::on(None, &format!("{}: the plan", run_ref.name));
@@ -81,19 +86,29 @@ fn push_directory(
     let mut commit = NewCommit::on(Some(&first), &format!("{}: the state", run_ref.name));
     let sha = commit.file(STATE, json(serde_json::to_vec_pretty(&state))?).write(mirror.path())?;
     let name = refs.directory();
-    let push = Push { updates: vec![(name.clone(), sha)], leases: vec![(name, String::new())] };
+    let before = |branch: &str| earlier.map(|earlier| earlier.commit_of(branch)).unwrap_or_default();
+    let push = Push { updates: vec![(name.clone(), sha)], leases: vec![(name.clone(), before(&name))] };
     if let Err(error) = mirror.push(mirror.path(), &push) {
-        // Best effort: the name would stay taken otherwise.
-        let _ = mirror.delete(&[refs.code()]);
-        return Err(error);
+        // The code goes back to where it was, else the name would stay taken.
+        let (code, base) = (refs.code(), run_ref.repo.base.clone());
+        let back = Push { updates: vec![(code.clone(), before(&code))], leases: vec![(code, base)] };
+        return match mirror.push(mirror.path(), &back) {
+            Ok(()) => Err(error),
+            Err(second) => {
+                Err(WorkError::Git { what: "push".to_owned(), message: format!("{error}; and then {second}") })
+            }
+        };
     }
     mirror.keep(&push.updates)?;
+    if let Some(earlier) = earlier {
+        earlier.delete_rest(mirror)?;
+    }
     Ok(run_ref)
 }
 
 /// Fails if the working tree has changes, which would not travel. State files of runs do not count.
 fn require_clean(project: &Path) -> Result<(), WorkError> {
-    let listed = Git::at(project).text(&["status", "--porcelain", "-z", "--no-renames"])?;
+    let listed = GitCall::at(project).text(&["status", "--porcelain", "-z", "--no-renames"])?;
     let is_ours = |name: &str| {
         let inside = name.rsplit_once(".claude/").map(|(_, inside)| inside);
         inside.is_some_and(|it| {
@@ -149,5 +164,5 @@ pub(super) fn fork(cx: &WorkerContext, input: &ForkInput) -> Result<RunRef, Work
         ("objective.md", objective.as_deref()),
         ("definition.yaml", definition.as_deref()),
     ];
-    push_directory(&mirror, &refs, run_ref, &plan, &texts)
+    push_directory(&mirror, &refs, run_ref, &plan, &texts, None)
 }

@@ -32,7 +32,8 @@ pub(super) fn plan_of(cx: &WorkerContext, run: &RunRef) -> Result<Arc<Plan>, Wor
 
 pub(super) fn record(cx: &WorkerContext, input: &RecordInput) -> Result<(), WorkError> {
     let (mirror, refs) = repository(cx, &input.run_ref)?;
-    let known = RunDirectory::kept(&mirror, &refs)?.filter(|known| known.state.seq >= input.seq);
+    let is_known = |known: &RunDirectory| known.is_of(&input.run_ref) && known.state.seq >= input.seq;
+    let known = RunDirectory::kept(&mirror, &refs)?.filter(is_known);
     if let Some(directory) = known {
         let written = new_directory(&mirror, &refs, &directory, input)?;
         let moved = new_heads(&mirror, &refs, input)?;
@@ -43,7 +44,7 @@ pub(super) fn record(cx: &WorkerContext, input: &RecordInput) -> Result<(), Work
     // The mirror was behind, or another process wrote: one thing after the other, from where the repository is.
     let mut tries = 0;
     loop {
-        let directory = RunDirectory::fetched(&mirror, &refs, &Cancel::default())?;
+        let directory = RunDirectory::fetched(&mirror, &refs, &Cancel::default())?.only_of(&input.run_ref)?;
         let Some(push) = new_directory(&mirror, &refs, &directory, input)? else { break };
         match mirror.push(mirror.path(), &push) {
             Ok(()) => {
@@ -58,8 +59,10 @@ pub(super) fn record(cx: &WorkerContext, input: &RecordInput) -> Result<(), Work
     let moved = new_heads(&mirror, &refs, input)?;
     move_from_where_they_are(&mirror, &moved)?;
     mirror.keep(&moved)?;
-    // Best effort: `clean` deletes what is left.
-    let _ = mirror.delete(&attempts_of_committed(&mirror, &refs, input)?);
+    // The end of the run tries again.
+    if let Err(error) = mirror.delete(&attempts_of_committed(&mirror, &refs, input)?) {
+        tracing::warn!("branches of attempts of {} are not deleted yet: {error}", input.run_ref.name);
+    }
     Ok(())
 }
 
@@ -210,7 +213,7 @@ pub(super) fn clean(cx: &WorkerContext, run: &RunRef) -> Result<(), WorkError> {
     let attempts = refs.attempts();
     // A resumed run tests successes that were not tested when it was stopped.
     let directory = RunDirectory::fetched(&mirror, &refs, &Cancel::default())?;
-    let needed: Vec<String> = directory.state.shas.keys().map(|key| format!("{attempts}{key}-")).collect();
+    let needed: Vec<String> = directory.state.open_attempts().map(|key| format!("{attempts}{key}-")).collect();
     let is_over = |name: &String| !needed.iter().any(|prefix| name.starts_with(prefix.as_str()));
     let found: Vec<String> = mirror.remote_refs(&format!("{attempts}*"))?.into_iter().map(|(name, _)| name).collect();
     mirror.delete(&found.into_iter().filter(is_over).collect::<Vec<String>>())?;

@@ -4,11 +4,11 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::machine::{self, attempt_time_left};
 use steadfast_model::run::{Act, AgentKind, AgentPlan, AttemptId, Check, Plan, Run, StagePlan};
 
-use crate::wire::{Decided, Face, FleetAct, FleetOptions, Question, RUN_PLACE};
+use crate::wire::{Decided, Face, FleetAct, FleetOptions, RUN_PLACE, StepRequest};
 
 /// One step of the machine.
-pub(crate) fn decide(plan: &Plan, question: Question) -> Decided {
-    let Question { options, run, event, now, .. } = question;
+pub(crate) fn decide(plan: &Plan, question: StepRequest) -> Decided {
+    let StepRequest { options, run, event, now, .. } = question;
     let run = run.unwrap_or_else(|| machine::begin(plan, now));
     let step = machine::step(plan, run, event, now);
     let acts = step.acts.into_iter().map(|act| fleet_act(plan, &step.run, &options, act, now)).collect();
@@ -113,7 +113,7 @@ mod tests {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         let options = FleetOptions { labels, ..FleetOptions::default() };
         let question =
-            Question { run_ref: RunRef::default(), options, run: None, event: RunEvent::Started, now: 1_000 };
+            StepRequest { run_ref: RunRef::default(), options, run: None, event: RunEvent::Started, now: 1_000 };
         decide(plan, question).acts.remove(0)
     }
 

@@ -13,26 +13,26 @@ use std::time::{Duration, UNIX_EPOCH};
 use steadfast_model::clock::Millis;
 use steadfast_model::run::{AttemptId, Check, Phase, Record, Run, RunEvent};
 use temporalio_workflow::{
-    ActivityExecutionError, ActivityOptions, LocalActivityOptions, RetryPolicy, WorkflowCancellationToken,
-    WorkflowContext, WorkflowResult,
+    ActivityCloseTimeouts, ActivityExecutionError, ActivityOptions, LocalActivityOptions, RetryPolicy,
+    WorkflowCancellationToken, WorkflowContext, WorkflowResult,
 };
 
 use super::{RunWorkflow, outcome, run_name};
 use crate::calls::Calls;
 use crate::wire::{
-    AttemptReport, AttemptShas, Carried, CheckReport, ConditionReport, Decided, Face, FleetAct, ForkInput, Heads,
-    Question, RUN_PLACE, RunInput, RunRef, Status, attempt_key,
+    AttemptResult, AttemptShas, Carried, CheckReport, ConditionReport, Decided, Face, FleetAct, ForkInput, Heads,
+    RUN_PLACE, RunInput, RunRef, Status, StepRequest, attempt_key,
 };
 
 const LONGEST_STEP: Duration = Duration::from_mins(1);
 
 type Context<'a> = &'a WorkflowContext<RunWorkflow>;
-type Flight<'a> = Pin<Box<dyn Future<Output = News> + 'a>>;
+type Flight<'a> = Pin<Box<dyn Future<Output = FlightResult> + 'a>>;
 type Answer<T> = Result<T, ActivityExecutionError>;
 
 /// What the workflow waits for.
-enum News {
-    Attempted(AttemptId, Answer<AttemptReport>),
+enum FlightResult {
+    Attempted(AttemptId, Answer<AttemptResult>),
     Checked(AttemptId, Vec<Check>, Answer<CheckReport>),
     Condition(u32, Answer<ConditionReport>),
     /// The records before this number are written.
@@ -42,7 +42,7 @@ enum News {
     Finished(Answer<()>),
 }
 
-struct Host<'a> {
+struct RunHost<'a> {
     ctx: Context<'a>,
     input: RunInput,
     run: Option<Run>,
@@ -82,7 +82,7 @@ pub(super) async fn drive(ctx: Context<'_>) -> WorkflowResult<Status> {
     if input.options.scheduled && carried.is_none() {
         input.run = forked(ctx, &input.run).await?;
     }
-    Host::new(ctx, input, carried).drive().await
+    RunHost::new(ctx, input, carried).drive().await
 }
 
 /// The run that a schedule started gets its own name and branches.
@@ -92,7 +92,7 @@ async fn forked(ctx: Context<'_>, from: &RunRef) -> WorkflowResult<RunRef> {
     Ok(ctx.execute_activity(Calls::fork, input, upkeep("fork", heartbeat)).await?)
 }
 
-impl<'a> Host<'a> {
+impl<'a> RunHost<'a> {
     fn new(ctx: Context<'a>, input: RunInput, carried: Option<Carried>) -> Self {
         let is_new = carried.is_none();
         let carried = carried.unwrap_or_default();
@@ -165,11 +165,11 @@ impl<'a> Host<'a> {
                 self.cut()?;
             }
             match self.news().await {
-                Some(News::Finished(result)) => {
+                Some(FlightResult::Finished(result)) => {
                     result?;
                     return Ok(self.status());
                 }
-                Some(News::Saved(upto, result)) => {
+                Some(FlightResult::Saved(upto, result)) => {
                     result?;
                     self.was_saved(upto);
                 }
@@ -193,7 +193,7 @@ impl<'a> Host<'a> {
 
     async fn step(&mut self, event: RunEvent) -> WorkflowResult<()> {
         self.steps = self.steps.saturating_add(1);
-        let question = Question {
+        let question = StepRequest {
             run_ref: self.input.run.clone(),
             options: self.input.options.clone(),
             run: self.run.take(),
@@ -241,19 +241,24 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn fly(&mut self, future: impl Future<Output = News> + 'a) {
+    fn fly(&mut self, future: impl Future<Output = FlightResult> + 'a) {
         self.flights.push(Box::pin(future));
     }
 }
 
-/// What the run itself has to do: tried until it is done.
+/// What the run itself has to do: tried until it is done, or for a week. `status` shows why the last try failed. After
+/// the week the workflow fails, and `resume` continues from the last records.
 fn upkeep(id: &str, heartbeat: Duration) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_mins(10))
-        .summary(id)
-        .heartbeat_timeout(heartbeat)
-        .cancellation_token(WorkflowCancellationToken::new())
-        .retry_policy(patient())
-        .build()
+    let (start_to_close, schedule_to_close) = (Duration::from_mins(10), Duration::from_hours(7 * 24));
+    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
+        schedule_to_close,
+        start_to_close,
+    })
+    .summary(id)
+    .heartbeat_timeout(heartbeat)
+    .cancellation_token(WorkflowCancellationToken::new())
+    .retry_policy(patient())
+    .build()
 }
 
 fn patient() -> RetryPolicy {

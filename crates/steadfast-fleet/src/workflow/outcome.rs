@@ -4,12 +4,12 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::{AttemptUsage, Failure, FailureKind, Outcome};
 use temporalio_workflow::{ActivityExecutionError, TimeoutType};
 
-use crate::wire::Progress;
+use crate::wire::WorkerProgress;
 
 /// The outcome of an attempt whose activity failed. What its last heartbeat says it used is charged.
 pub(super) fn of_error(error: &ActivityExecutionError, now: Millis) -> Outcome {
     let timeout = error.as_timeout();
-    let progress = timeout.and_then(|timeout| timeout.last_heartbeat_details::<Progress>().ok().flatten());
+    let progress = timeout.and_then(|timeout| timeout.last_heartbeat_details::<WorkerProgress>().ok().flatten());
     let began = progress.as_ref().is_some_and(|progress| progress.started_at_ms.is_some());
     let kind = match timeout.map(temporalio_common::error::TimeoutError::timeout_type) {
         Some(TimeoutType::Heartbeat) if began => FailureKind::Lost,

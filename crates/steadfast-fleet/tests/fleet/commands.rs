@@ -62,6 +62,30 @@ fn list_status_logs_and_pull_show_a_run_as_on_one_machine() {
 }
 
 #[test]
+fn a_name_can_be_used_again_after_the_end_and_the_earlier_run_is_kept() {
+    let Some(world) = World::new() else { return };
+    world.add_loop("work", FIXED, "go");
+    let _worker = world.driver("w1", "1");
+    let agent = world.writer("0");
+    world.start_loop("work", "auth", &agent, &["--max", "3"]);
+    world.wait_end("auth");
+    let again = ["loop", "run", "work", "auth", "--agent", &agent, "--fleet", "--detach", "--max", "1"];
+    let output = world.run(&again);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("the earlier run of this name is kept as auth.1"), "{said}");
+    let status = world.wait_end("auth");
+    assert_eq!((&status["status"], &status["iteration"]), (&json!("completed"), &json!(1)), "{status}");
+    assert_eq!(world.file_of("steadfast/auth", "log.txt"), "1");
+    assert_eq!(world.file_of("steadfast/auth.1", "log.txt"), "1\n2\n3");
+    let earlier = world.status("auth.1");
+    assert_eq!((&earlier["name"], &earlier["iteration"]), (&json!("auth.1"), &json!(3)), "{earlier}");
+    // The earlier one continues on its own branch.
+    world.ok(&["fleet", "resume", "auth.1", "--max", "4"]);
+    assert_eq!(world.file_of("steadfast/auth.1", "log.txt"), "1\n2\n3\n4");
+    assert_eq!(world.file_of("steadfast/auth", "log.txt"), "1");
+}
+
+#[test]
 fn a_run_is_resumed_after_its_end_also_when_the_server_has_forgotten_it() {
     let Some(world) = World::new() else { return };
     world.add_loop("work", FIXED, "go");
@@ -87,6 +111,25 @@ fn a_run_is_resumed_after_its_end_also_when_the_server_has_forgotten_it() {
     assert_eq!((&status["iteration"], &status["tokens"]), (&json!(4), &json!(60)), "{status}");
     assert_eq!(world.file_of("steadfast/more", "log.txt"), "1\n2\n3\n4");
     assert_eq!(world.commits_of("more").len(), 4);
+}
+
+#[test]
+fn a_run_that_reached_its_budget_is_resumed_with_a_larger_one() {
+    let Some(world) = World::new() else { return };
+    world.add_loop("work", FIXED, "go");
+    let _worker = world.driver("w1", "1");
+    let agent = world.writer("0");
+    // Each agent spends a cent.
+    world.start_loop("work", "dear", &agent, &["--max", "4", "--usd", "0.02"]);
+    let status = world.wait_end("dear");
+    assert_eq!((&status["reason"], &status["iteration"]), (&json!("budget_usd"), &json!(2)), "{status}");
+    let refused = world.run(&["fleet", "resume", "dear"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", String::from_utf8_lossy(&refused.stderr));
+    let wrong = world.run(&["fleet", "resume", "dear", "--usd", "much"]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", String::from_utf8_lossy(&wrong.stderr));
+    world.ok(&["fleet", "resume", "dear", "--usd", "1"]);
+    let status = world.wait_end("dear");
+    assert_eq!((&status["status"], &status["iteration"]), (&json!("completed"), &json!(4)), "{status}");
 }
 
 #[test]

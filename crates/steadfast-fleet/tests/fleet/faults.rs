@@ -135,3 +135,55 @@ fn an_answer_of_five_megabytes_comes_through() {
     let length = whole["text"].as_str().unwrap().len();
     assert!(length > 3_900_000, "as much as a run on one machine keeps: {length}");
 }
+
+#[test]
+fn a_run_whose_repository_is_gone_says_why_and_can_be_ended_and_resumed() {
+    let Some(world) = World::new() else { return };
+    world.add_pipeline(
+        "ask",
+        "name: ask\ndefaults: {delay: 0}\nstages:\n  - {name: ship, prompt: 'ship', approve: 'Ship it?'}\n",
+    );
+    let _worker = world.driver("w1", "1");
+    let agent = world.writer("0");
+    world.ok(&["pipeline", "run", "ask", "stuck", "--agent", &agent, "--fleet", "--detach"]);
+    until("the stage waits", || (world.status("stuck")["stages"][0]["status"] == "awaiting_approval").then_some(()));
+    let away = world.dir.path().join("away.git");
+    std::fs::rename(world.repo(), &away).unwrap();
+    world.ok(&["fleet", "approve", "stuck"]);
+    let page = until("the reason is shown", || {
+        let page = world.ok(&["fleet", "status", "stuck"]);
+        page.contains("last try: ").then_some(page)
+    });
+    assert!(page.contains("record") && page.contains("git fetch failed"), "{page}");
+    // A machine that never saw the run has nothing to show but the reason.
+    let other = world.dir.path().join("other-home");
+    std::fs::create_dir_all(&other).unwrap();
+    let output = world.command(&["fleet", "status", "stuck"]).env("STEADFAST_HOME", &other).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("record failed: git"), "{said}");
+    // Its end cannot be recorded either, so it is ended on the server alone.
+    world.ok(&["fleet", "kill", "stuck", "--force"]);
+    assert_eq!(world.status("stuck")["live"], json!(false));
+    std::fs::rename(&away, world.repo()).unwrap();
+    world.ok(&["fleet", "resume", "stuck", "--detach"]);
+    until("the stage waits again", || {
+        (world.status("stuck")["stages"][0]["status"] == "awaiting_approval").then_some(())
+    });
+    world.ok(&["fleet", "approve", "stuck"]);
+    assert_eq!(world.wait_end("stuck")["status"], json!("completed"));
+}
+
+#[test]
+fn a_repository_that_refuses_deletions_does_not_hold_a_run_up() {
+    let Some(world) = World::new() else { return };
+    world.add_loop("work", FIXED, "go");
+    crate::world::git(&world.repo(), &["config", "receive.denyDeletes", "true"]);
+    let worker = world.driver("w1", "1");
+    let agent = world.writer("0");
+    world.start_loop("work", "kept", &agent, &["--max", "1"]);
+    assert_eq!(world.wait_end("kept")["status"], json!("completed"));
+    let log = worker.log();
+    assert!(log.contains("branches of attempts of kept are not deleted yet: git push failed"), "{log}");
+    assert!(log.contains("branches of attempts of kept are left in the repository: git push failed"), "{log}");
+}

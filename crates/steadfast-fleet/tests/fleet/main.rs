@@ -11,4 +11,5 @@ mod faults;
 mod keys;
 mod net;
 mod schedules;
+mod tls;
 mod world;

@@ -16,7 +16,7 @@ use super::{
 use crate::clock::Millis;
 use crate::limit::{Axis, Limits, SharedSpend, Used};
 
-pub use reopen::{ReopenError, orphaned, reopen, stages_left};
+pub use reopen::{ReopenError, orphaned, reopen, stages_left, with_limits};
 
 /// A new run; [`RunEvent::Started`] starts it.
 pub fn begin(plan: &Plan, now: Millis) -> Run {

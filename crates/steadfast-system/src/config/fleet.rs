@@ -28,6 +28,8 @@ pub struct FleetConfig {
     pub heartbeat_seconds: Option<u32>,
     /// Steps of a run after which its history on the server is cut.
     pub cut_after: Option<u32>,
+    /// Days without use until a worker deletes its copy of a repository; 0: never.
+    pub mirrors_days: Option<u32>,
 }
 
 impl FleetConfig {

@@ -4,11 +4,11 @@ use steadfast_model::run::StageStatus;
 use temporalio_common::MemoValue;
 use temporalio_workflow::{ContinueAsNewOptions, WorkflowResult};
 
-use super::Host;
+use super::RunHost;
 use crate::wire::{Carried, FleetAct, RUN_PLACE, RunInput, Status};
 use crate::workflow::{REPO_MEMO, STATUS_MEMO};
 
-impl Host<'_> {
+impl RunHost<'_> {
     /// Whether the history is long enough to be cut.
     pub(super) fn holds(&self) -> bool {
         self.steps >= self.input.options.cut_after.max(1) || self.ctx.continue_as_new_suggested()

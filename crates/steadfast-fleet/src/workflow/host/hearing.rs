@@ -7,13 +7,13 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::{AttemptId, Check, Checked, Outcome, RunEvent, RunReason, RunStatus, Stopping};
 use temporalio_workflow::{ActivityExecutionError, WaitConditionOptions, WorkflowCancellationToken};
 
-use super::{Answer, Host, News};
-use crate::wire::{AttemptReport, AttemptShas, CheckReport, ConditionReport, RUN_PLACE, attempt_key};
+use super::{Answer, FlightResult, RunHost};
+use crate::wire::{AttemptResult, AttemptShas, CheckReport, ConditionReport, RUN_PLACE, attempt_key};
 use crate::workflow::outcome;
 
-impl Host<'_> {
+impl RunHost<'_> {
     /// Waits for the next news; `None` if a signal came.
-    pub(super) async fn news(&mut self) -> Option<News> {
+    pub(super) async fn news(&mut self) -> Option<FlightResult> {
         let (ctx, is_cancelled) = (self.ctx, self.is_cancelled);
         let options = WaitConditionOptions::builder().cancellation_token(WorkflowCancellationToken::new()).build();
         let mut signalled = Box::pin(ctx.wait_condition_with_options(|state| !state.inbox.is_empty(), options));
@@ -42,31 +42,33 @@ impl Host<'_> {
         news
     }
 
-    pub(super) fn hear(&mut self, news: News) {
+    pub(super) fn hear(&mut self, news: FlightResult) {
         let now = self.now();
         let event = match news {
-            News::Attempted(id, result) => RunEvent::Ended { id, outcome: self.ended(id, result, now) },
-            News::Checked(id, checks, result) => RunEvent::Checked { id, facts: self.checked(id, checks, result) },
-            News::Condition(stage, result) => {
+            FlightResult::Attempted(id, result) => RunEvent::Ended { id, outcome: self.ended(id, result, now) },
+            FlightResult::Checked(id, checks, result) => {
+                RunEvent::Checked { id, facts: self.checked(id, checks, result) }
+            }
+            FlightResult::Condition(stage, result) => {
                 self.working = self.working.saturating_sub(1);
                 let cannot = |error: ActivityExecutionError| ConditionReport { holds: None, detail: error.to_string() };
                 let ConditionReport { holds, detail } = result.unwrap_or_else(cannot);
                 RunEvent::Decided { stage, holds, detail }
             }
-            News::Woke(number) if number == self.timers && self.timer.take().is_some() => RunEvent::Woke,
-            News::Woke(_) | News::Saved(..) | News::Finished(_) => return,
+            FlightResult::Woke(number) if number == self.timers && self.timer.take().is_some() => RunEvent::Woke,
+            FlightResult::Woke(_) | FlightResult::Saved(..) | FlightResult::Finished(_) => return,
         };
         self.events.push_back(event);
     }
 
-    fn ended(&mut self, id: AttemptId, result: Answer<AttemptReport>, now: Millis) -> Outcome {
+    fn ended(&mut self, id: AttemptId, result: Answer<AttemptResult>, now: Millis) -> Outcome {
         let key = attempt_key(id);
         self.working = self.working.saturating_sub(1);
         self.tokens.remove(&key);
         self.ctx.state_mut(|state| state.using.remove(&key));
         let place = self.places.remove(&key).unwrap_or_else(|| RUN_PLACE.to_owned());
         match result {
-            Ok(AttemptReport { outcome, sha, files, branch }) => {
+            Ok(AttemptResult { outcome, sha, files, branch }) => {
                 self.shas.insert(key, AttemptShas { place, sha, files, branch });
                 outcome
             }

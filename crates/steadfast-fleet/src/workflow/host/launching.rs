@@ -10,7 +10,7 @@ use temporalio_workflow::{
     ActivityCancellationType, ActivityOptions, RetryPolicy, TimerOptions, WorkflowCancellationToken,
 };
 
-use super::{Host, News, patient, upkeep};
+use super::{FlightResult, RunHost, patient, upkeep};
 use crate::calls::Calls;
 use crate::wire::{AttemptInput, CheckInput, ConditionInput, FinishInput, FleetAct, RUN_PLACE, attempt_key};
 use crate::workflow::outcome;
@@ -19,7 +19,7 @@ use crate::workflow::outcome;
 const SLACK: Duration = Duration::from_mins(15);
 const LONGEST_CHECK: Duration = Duration::from_hours(2);
 
-impl Host<'_> {
+impl RunHost<'_> {
     pub(super) fn stop(&mut self, ids: &[AttemptId]) {
         for id in ids {
             if let Some(token) = self.tokens.get(&attempt_key(*id)) {
@@ -47,7 +47,7 @@ impl Host<'_> {
         let left = u64::try_from(at.saturating_sub(self.now())).unwrap_or(0).max(1);
         let options = TimerOptions::builder(Duration::from_millis(left)).cancellation_token(token.clone()).build();
         self.timer = Some(token);
-        self.fly(self.ctx.timer(options).map(move |_| News::Woke(number)));
+        self.fly(self.ctx.timer(options).map(move |_| FlightResult::Woke(number)));
     }
 
     /// Starts what is due. While the history is about to be cut, nothing new starts.
@@ -76,7 +76,7 @@ impl Host<'_> {
                 let options = self.attempt_options(id, queue, timeout_ms);
                 let attempted = self.ctx.execute_activity(Calls::attempt, input, options);
                 self.working = self.working.saturating_add(1);
-                self.fly(attempted.map(move |result| News::Attempted(id, result)));
+                self.fly(attempted.map(move |result| FlightResult::Attempted(id, result)));
             }
             FleetAct::Check { id, checks, queue, place, base_place } => {
                 let shas = self.shas.get(&attempt_key(id)).cloned().unwrap_or_default();
@@ -86,7 +86,7 @@ impl Host<'_> {
                 let options = self.check_options(format!("check-{}", attempt_key(id)), queue);
                 let checked = self.ctx.execute_activity(Calls::check, input, options);
                 self.working = self.working.saturating_add(1);
-                self.fly(checked.map(move |result| News::Checked(id, asked, result)));
+                self.fly(checked.map(move |result| FlightResult::Checked(id, asked, result)));
             }
             FleetAct::Condition { stage, queue, place, base_place } => {
                 let sha = self.head_of(&place, &base_place);
@@ -94,7 +94,7 @@ impl Host<'_> {
                 let options = self.check_options(format!("condition-{stage}"), queue);
                 let decided = self.ctx.execute_activity(Calls::condition, input, options);
                 self.working = self.working.saturating_add(1);
-                self.fly(decided.map(move |result| News::Condition(stage, result)));
+                self.fly(decided.map(move |result| FlightResult::Condition(stage, result)));
             }
             FleetAct::Finish => {
                 self.is_finishing = true;
@@ -102,7 +102,7 @@ impl Host<'_> {
                 let input = FinishInput { run_ref, head, spent: self.spent_so_far(&run, true) };
                 let finished =
                     self.ctx.execute_activity(Calls::finish, input, upkeep("finish", self.input.options.heartbeat()));
-                self.fly(finished.map(News::Finished));
+                self.fly(finished.map(FlightResult::Finished));
             }
             FleetAct::Stop(_) | FleetAct::WakeAt(_) => {}
         }

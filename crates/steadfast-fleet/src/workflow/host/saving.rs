@@ -3,11 +3,11 @@
 use futures_util::FutureExt;
 use steadfast_model::run::{AttemptId, Record, Run};
 
-use super::{Host, News, upkeep};
+use super::{FlightResult, RunHost, upkeep};
 use crate::calls::Calls;
 use crate::wire::{RecordInput, SaveInput, Spent, attempt_key};
 
-impl Host<'_> {
+impl RunHost<'_> {
     /// Writes the records that are not written, one batch at a time.
     pub(super) fn save(&mut self) {
         if self.is_saving || self.unsaved.is_empty() {
@@ -40,7 +40,7 @@ impl Host<'_> {
             SaveInput { record, spent },
             upkeep("record", self.input.options.heartbeat()),
         );
-        self.fly(saved.map(move |result| News::Saved(upto, result)));
+        self.fly(saved.map(move |result| FlightResult::Saved(upto, result)));
     }
 
     pub(super) fn spent_so_far(&self, run: &Run, left: bool) -> Spent {

@@ -3,6 +3,7 @@
 
 use super::{Machine, limit_reached, stage_limit_reached};
 use crate::clock::Millis;
+use crate::limit::{Axis, Limits};
 use crate::run::{ActiveAttempt, Plan, Record, Rule, Run, RunKind, RunReason, RunStatus, StageStatus, Step};
 
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
@@ -26,6 +27,22 @@ impl ReopenError {
             Self::LimitReached { .. } => "give it a larger budget, or start a new run",
         }
     }
+}
+
+/// The plan of a run that is resumed with other limits.
+pub fn with_limits(mut plan: Plan, run: &Run, mut wanted: Limits) -> Plan {
+    // The turns of a profile limit the iterations of each stage, not the run.
+    wanted.set(Axis::Turns, None);
+    plan.limits.limits = wanted.or(plan.limits.limits);
+    // A stage that ended the run at a limit of its own gets the new amount too.
+    let ended_by = run.ended_by.and_then(|stage| plan.stages.get_mut(usize::try_from(stage).ok()?.checked_sub(1)?));
+    if let Some(stage) = ended_by {
+        let of_stage = stage.limits;
+        for (axis, amount) in wanted.iter().filter(|(axis, _)| of_stage.get(*axis).is_some()) {
+            stage.limits.set(axis, Some(amount));
+        }
+    }
+    plan
 }
 
 /// Reopens a run that was killed, failed or lost its engine, one that reached its maximum (with a larger one) or a limit

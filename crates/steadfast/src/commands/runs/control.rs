@@ -11,8 +11,7 @@ use steadfast_engine::run_folder::RunFolder;
 use steadfast_engine::{dispatcher, files, goal_link, old_state};
 use steadfast_model::clock;
 use steadfast_model::goal::{Actor, change};
-use steadfast_model::limit::Axis;
-use steadfast_model::run::{Plan, Run, RunStatus, Stopping};
+use steadfast_model::run::{Plan, Run, RunStatus, Stopping, machine};
 use steadfast_store::{Origin, RunRow, Store, StoreError};
 use steadfast_system::log;
 
@@ -186,20 +185,8 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandRes
     launch(context, &row, how)
 }
 
-fn with_limits(mut plan: Plan, run: &Run, arguments: &ResumeArgs) -> Result<Plan, CliError> {
-    let mut wanted = arguments.limits.budget("", clock::now())?.limits;
-    // The turns of a profile limit the iterations of each stage, not the run.
-    wanted.set(Axis::Turns, None);
-    plan.limits.limits = wanted.or(plan.limits.limits);
-    // A stage that ended the run at a limit of its own gets the new amount too.
-    let ended_by = run.ended_by.and_then(|stage| plan.stages.get_mut(usize::try_from(stage).ok()?.checked_sub(1)?));
-    if let Some(stage) = ended_by {
-        let of_stage = stage.limits;
-        for (axis, amount) in wanted.iter().filter(|(axis, _)| of_stage.get(*axis).is_some()) {
-            stage.limits.set(axis, Some(amount));
-        }
-    }
-    Ok(plan)
+fn with_limits(plan: Plan, run: &Run, arguments: &ResumeArgs) -> Result<Plan, CliError> {
+    Ok(machine::with_limits(plan, run, arguments.limits.budget("", clock::now())?.limits))
 }
 
 fn save_plan(store: &mut Store, row: &RunRow, changed: RunRow) -> Result<RunRow, CliError> {

@@ -1,19 +1,23 @@
 //! Where one attempt works: a folder of its own below `$STEADFAST_HOME/fleet/work` with a repository that shares
-//! the objects of the mirror. Whatever an agent does to its repository (branches, settings, hooks) ends with the folder. A lock shows
-//! that the worker lives; folders whose worker was killed are removed when the next one starts.
+//! the objects of the mirror. What an agent does to the settings and hooks of its repository ends with the agent
+//! (`checkout/repository`). A lock shows that the worker lives; folders whose worker was killed are removed when the next
+//! one starts.
+
+mod repository;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use steadfast_engine::attempt::Attempt;
-use steadfast_engine::files;
 use steadfast_engine::process::Cancel;
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_system::paths;
 
+use self::repository::CheckoutRepository;
 use crate::git::mirror::Mirror;
-use crate::git::{Git, IDENTITY, WorkError};
+use crate::git::{GitCall, IDENTITY, WorkError};
 use crate::wire::RunRef;
 
 const LOCK: &str = "lock";
@@ -26,13 +30,16 @@ fn work_of(home: &Path) -> PathBuf {
 
 /// A folder with a checkout. It is removed on drop.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FleetCheckout {
     root: PathBuf,
     subdirectory: String,
+    repository: CheckoutRepository,
+    /// Set once the repository was made anew after the agent: whether that succeeded.
+    rebuilt: Arc<OnceLock<Result<(), String>>>,
     _lock: File,
 }
 
-impl Place {
+impl FleetCheckout {
     /// Checks out a commit that the mirror has. `key` is what it is for.
     pub(crate) fn create(
         home: &Path,
@@ -50,29 +57,34 @@ impl Place {
         }
         let lock = lock_file(&root)?;
         lock.lock()?;
-        let place = Self { root, subdirectory: run.repo.subdirectory.clone(), _lock: lock };
-        let tree = place.tree();
+        let tree = root.join(TREE);
+        let repository = CheckoutRepository::new(tree.clone(), mirror, sha);
+        let subdirectory = run.repo.subdirectory.clone();
+        let checkout = Self { root, subdirectory, repository, rebuilt: Arc::default(), _lock: lock };
         paths::create_private_dir(&tree)?;
-        Git::at(&tree).text(&["init", "--quiet", "--template=", "."])?;
-        let info = tree.join(".git").join("info");
-        let objects = tree.join(".git").join("objects").join("info");
-        for folder in [&info, &objects] {
-            fs_err::create_dir_all(folder)?;
-        }
-        fs_err::write(objects.join("alternates"), format!("{}\n", mirror.path().join("objects").display()))?;
-        // The agent sees the repository itself as its remote, as in a clone of the user's.
-        Git::at(&tree).text(&["config", "remote.origin.url", mirror.url()])?;
-        Git::at(&tree).text(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"])?;
-        // Agents commit, also on a machine whose owner never told git a name.
-        if !Git::at(&tree).succeeds(&["var", "GIT_COMMITTER_IDENT"])? {
-            Git::at(&tree).text(&["config", "user.name", "Steadfast"])?;
-            Git::at(&tree).text(&["config", "user.email", "steadfast@localhost"])?;
-        }
-        let exclude: String = files::patterns_anywhere().map(|line| line + "\n").collect();
-        fs_err::write(info.join("exclude"), exclude)?;
-        Git::at(&tree).until(cancel).text(&["checkout", "--quiet", "--detach", sha, "--"])?;
-        fs_err::create_dir_all(place.directory())?;
-        Ok(place)
+        checkout.repository.create(None)?;
+        GitCall::at(&tree).until(cancel).text(&["checkout", "--quiet", "--detach", sha, "--"])?;
+        fs_err::create_dir_all(checkout.directory())?;
+        Ok(checkout)
+    }
+
+    /// Adds a branch that the stage merges.
+    pub(crate) fn add_branch(&mut self, name: &str, head: &str) -> Result<(), WorkError> {
+        self.repository.add_branch(name, head)
+    }
+
+    /// What makes the repository anew, once: to be called when the agent or the commands of a check have ended, before
+    /// git is called again.
+    pub(crate) fn rebuilding(&self) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
+        let (repository, rebuilt) = (self.repository.clone(), Arc::clone(&self.rebuilt));
+        let aside = self.root.join(format!("left-{}.git", uuid::Uuid::new_v4().simple()));
+        move || rebuilt.get_or_init(|| repository.rebuild(&aside).map_err(|error| error.to_string())).clone()
+    }
+
+    /// Makes sure that nothing which an agent or a command left in the repository's settings is used.
+    pub(crate) fn secure(&self) -> Result<(), WorkError> {
+        let damaged = |message| WorkError::Damaged("the repository that the agent left".to_owned(), message);
+        self.rebuilding()().map_err(damaged)
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -91,29 +103,26 @@ impl Place {
 
     /// Commits everything that is not ignored, and returns the newest commit. An agent that left nothing gets an empty one.
     pub(crate) fn commit(&self, base: &str, message: &str) -> Result<String, WorkError> {
+        self.secure()?;
         let tree = self.tree();
-        for lock in ["index.lock", "HEAD.lock"] {
-            // A killed agent leaves them behind; usually there is none.
-            let _ = fs_err::remove_file(tree.join(".git").join(lock));
-        }
         let add = ["-c", "core.safecrlf=false", "add", "--all"];
-        if let Err(error) = Git::at(&tree).text(&add) {
+        if let Err(error) = GitCall::at(&tree).text(&add) {
             // What cannot be added, such as a repository without a commit, does not prevent the rest.
-            let some = Git::at(&tree).text(&[&add[..], &["--ignore-errors"]].concat());
+            let some = GitCall::at(&tree).text(&[&add[..], &["--ignore-errors"]].concat());
             some.map_err(|_| error)?;
         }
-        let head = || Git::at(&tree).text(&["rev-parse", "--verify", "HEAD^{commit}"]);
-        let is_clean = Git::at(&tree).succeeds(&["diff", "--cached", "--quiet"])?;
+        let head = || GitCall::at(&tree).text(&["rev-parse", "--verify", "HEAD^{commit}"]);
+        let is_clean = GitCall::at(&tree).succeeds(&["diff", "--cached", "--quiet"])?;
         if !is_clean || head()? == base {
             let commit = ["commit", "--quiet", "--no-verify", "--allow-empty", "-m", message];
-            let own = Git::at(&tree).text(&commit);
-            own.or_else(|_| Git::at(&tree).text(&[&IDENTITY[..], &commit].concat()))?;
+            let own = GitCall::at(&tree).text(&commit);
+            own.or_else(|_| GitCall::at(&tree).text(&[&IDENTITY[..], &commit].concat()))?;
         }
         head()
     }
 }
 
-impl Drop for Place {
+impl Drop for FleetCheckout {
     fn drop(&mut self) {
         remove(&self.root);
     }
