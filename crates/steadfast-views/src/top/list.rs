@@ -51,7 +51,7 @@ pub(super) fn list(state: &TopState, columns: usize, has_marker: bool) -> TopLis
         (SeenView::Nothing, None) => list.lines.push(quiet("  reading the store …")),
         (SeenView::Missing, _) => list.lines.extend(BEGIN.iter().map(|line| quiet(line))),
         (SeenView::Now(_), _) if state.rows.is_empty() => {
-            list.lines.extend(empty(state).iter().map(|line| quiet(line)))
+            list.lines.extend(empty(state).iter().map(|line| quiet(line)));
         }
         (SeenView::Now(_), _) if is_whole && !has_needs => {
             list.lines.push(palette.line(Tone::Good, words::cut("  ✓ Nothing needs you.", columns)));
