@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Measures the fleet with a Temporal dev server on this machine: start to agent beside the local engine, many runs on
-three workers beside one, and one long loop with its memory and history.
+three workers beside one, what an iteration asks of server and git, and one long loop with its memory and history.
 
 Usage: bench_fleet.py STEADFAST STEADFAST_FLEET TEMPORAL [parts]
-parts: start, speed, long (default all). BENCH_FLEET_STARTS (20), BENCH_FLEET_RUNS (100) and BENCH_FLEET_ITERATIONS
+parts: start, speed, cost, long (default all). BENCH_FLEET_STARTS (20), BENCH_FLEET_RUNS (100) and BENCH_FLEET_ITERATIONS
 (10000) change the sizes. Numbers are printed, never asserted.
 """
 
+import collections
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import statistics
@@ -16,10 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 STEADFAST, FLEET, TEMPORAL = (str(Path(path).resolve()) for path in sys.argv[1:4])
-PARTS = sys.argv[4:] or ["start", "speed", "long"]
+PARTS = sys.argv[4:] or ["start", "speed", "cost", "long"]
 STARTS = int(os.environ.get("BENCH_FLEET_STARTS", 20))
 RUNS = int(os.environ.get("BENCH_FLEET_RUNS", 100))
 ITERATIONS = int(os.environ.get("BENCH_FLEET_ITERATIONS", 10000))
@@ -36,7 +40,7 @@ class World:
 
     def __init__(self, root):
         self.root, self.children, self.number = Path(root), [], 0
-        self.port = free_port()
+        self.port, self.metrics_port = free_port(), free_port()
         self.home = self.make_home("user")
         self.repo, self.project = self.root / "repo.git", self.root / "project"
         self.git(["init", "--quiet", "--bare", str(self.repo)], self.root)
@@ -47,7 +51,7 @@ class World:
         self.git(["remote", "add", "origin", str(self.repo)], self.project)
         self.server = self.start([TEMPORAL, "server", "start-dev", "--headless", "--log-level", "error",
                                   "--port", str(self.port), "--http-port", str(free_port()),
-                                  "--metrics-port", str(free_port()), "--db-filename", str(self.root / "temporal.db")],
+                                  "--metrics-port", str(self.metrics_port), "--db-filename", str(self.root / "temporal.db")],
                                  self.home, "server.log")
         self.until(lambda: subprocess.run([TEMPORAL, "operator", "namespace", "describe", "default", "--address",
                                            f"127.0.0.1:{self.port}"], capture_output=True).returncode == 0)
@@ -117,6 +121,17 @@ class World:
         if check and done.returncode:
             sys.exit(f"error: {' '.join(words)} ended with {done.returncode}: {done.stderr}")
         return done
+
+    def requests(self):
+        """What clients and workers have asked of the server, by its own count."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        found = collections.Counter()
+        for line in lines:
+            matched = re.match(r'service_requests\{.*operation="(\w+)".*service_name="frontend".*\} (\S+)', line)
+            if matched:
+                found[matched[1]] += float(matched[2])
+        return found
 
     def running(self):
         return [run for run in json.loads(self.run("fleet", "list", "--running", "--json").stdout)["runs"]]
@@ -245,12 +260,46 @@ def long_run(world):
     world.stop(worker)
 
 
+def cost(world):
+    """What one iteration asks of the server and of git: the difference between a long and a short run."""
+    short, long = 5, 45
+    print(f"\n== what an iteration asks for ({load()})", flush=True)
+    agent = world.agent("empty", "cat >/dev/null; echo x >>log.txt")
+    world.loop("cost", "completion: fixed-n\ndelay: 0\nlimits: {idle: 1000000}")
+    # A git that notes what it is called for.
+    calls, real, folder = world.root / "git-calls", shutil.which("git"), world.root / "counting"
+    folder.mkdir()
+    world.agent("counting/git", f'for word; do case $word in fetch|push|clone|commit|checkout|worktree|reset|add|'
+                f'write-tree|status|init|gc) echo "$word" >>{calls}; break;; esac; done\nexec {real} "$@"')
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{folder}:{path}"
+    worker = world.worker("c1", "--drive", "--slots", "1")
+    os.environ["PATH"] = path
+    seen = []
+    for iterations in (short, long):
+        before = world.requests()
+        calls.write_text("")
+        world.number += 1
+        world.run("loop", "run", "cost", f"c{world.number}", "--max", str(iterations), "--agent", agent, "--fleet",
+                  "--detach")
+        # The server is asked rarely, so that the questions of this script do not count.
+        world.until(lambda: not world.running(), nap=3)
+        seen.append((world.requests() - before, collections.Counter(calls.read_text().split())))
+    world.stop(worker)
+    for name, (few, many) in zip(("requests", "git"), zip(*seen)):
+        each = {word: (many[word] - few[word]) / (long - short) for word in many}
+        parts = ", ".join(f"{word} {count:.1f}" for word, count in sorted(each.items(), key=lambda one: -one[1])
+                          if count >= 0.05 and word != "ListWorkflowExecutions")
+        total = sum(count for word, count in each.items() if word != "ListWorkflowExecutions")
+        print(f"{name} an iteration: {total:.1f} ({parts})")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="bench-fleet-") as root:
         world = World(root)
         try:
             for part in PARTS:
-                {"start": start_to_agent, "speed": speed_up, "long": long_run}[part](world)
+                {"start": start_to_agent, "speed": speed_up, "cost": cost, "long": long_run}[part](world)
         finally:
             world.close()
 
