@@ -61,7 +61,8 @@ impl Store {
     /// be left: a file of an earlier version has text that was deleted before pages were wiped.
     pub fn erase_deleted(&mut self, progress: Progress<'_>) -> Result<bool, StoreError> {
         // Where almost all rows are gone, a merge would read the whole index in one step and write nothing.
-        if !self.write(|db| db.index_few_rows_again())? {
+        let index_again = |db: Db<'_>| db.index_few_rows_again();
+        if !self.write(index_again)? {
             self.set_secure_delete("ON")?;
             let merged = self.merge_search_index(progress);
             self.set_secure_delete("FAST")?;

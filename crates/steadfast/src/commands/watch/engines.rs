@@ -60,7 +60,7 @@ fn restart(round: &mut Round<'_>, line: &RunLine) -> Result<(), CliError> {
             round.children.add_engine(child);
         }
         Err(error) => {
-            round.report.line("failed", ReportSubject::Run(&line.run_id), &format!("{about}: {}", error.message))
+            round.report.line("failed", ReportSubject::Run(&line.run_id), &format!("{about}: {}", error.message));
         }
     }
     Ok(())
