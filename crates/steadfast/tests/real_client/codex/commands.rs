@@ -220,8 +220,16 @@ fn a_wait_of_the_agent_calls_no_model_and_ends_with_one_wake_up() {
     tui.wait_for_turn("I wait.");
     let waiting = wait_until(&codex, |goal| goal["paused_reason"] == "waiting");
     let lock = codex.root().join("steadfast/watch.lock");
-    let holder = fs::read_to_string(lock).expect("a running supervisor");
-    kill_process(holder.split(' ').next().and_then(|pid| pid.parse().ok()).expect("its pid"));
+    // The hook does not wait until it runs.
+    let watcher = (0..300).find_map(|_| {
+        let holder = fs::read_to_string(&lock).unwrap_or_default();
+        let pid = holder.split(' ').next().and_then(|pid| pid.parse().ok());
+        if pid.is_none() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        pid
+    });
+    kill_process(watcher.expect("a running `steadfast watch`"));
     assert_eq!(steadfast(&codex, &["watch", "--detach"]).0, 0);
     assert_eq!(model.requests_of(Kind::Main).len(), 2, "{waiting}");
     // Half a minute for the wait, and as much again until an idle client looks for messages, on a busy machine.
