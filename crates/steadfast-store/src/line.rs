@@ -49,7 +49,7 @@ pub(super) fn begin<'a>(db: &'a Connection, store: &Path, deadline: Instant) -> 
                 Err(error) if is_busy(&error) && Instant::now() < deadline => {
                     (waiter.first, waiter.idle) = (None, None);
                 }
-                Ok(begun) if is_stuck && !waiter.has_had_grace() => {
+                Ok(begun) if is_stuck && Instant::now() < deadline && !waiter.has_had_grace() => {
                     drop(begun);
                     std::thread::sleep(GRACE.min(deadline.saturating_duration_since(Instant::now())));
                     continue;
