@@ -595,6 +595,32 @@ fn settings_that_an_agent_leaves_in_its_checkout_are_not_used() {
 }
 
 #[test]
+fn an_attempt_fails_if_its_repository_cannot_be_made_anew() {
+    let world = World::new();
+    let (ran, filter) = (world.path("ran"), world.path("filter"));
+    fs_err::write(&filter, format!("#!/bin/sh\necho filter >> {}\ncat\n", ran.display())).unwrap();
+    fs_err::set_permissions(&filter, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // The folder of the attempt is now inside of the repository, so the repository cannot be moved there.
+    let script = format!(
+        "set -eu; git config filter.x.clean '{}'; echo '*.txt filter=x' > .gitattributes; echo work > work.txt; \
+         root=$(cd .. && pwd -P); top=$root-moved; mkdir $top; \
+         mv $root/tree $top/tree; mv $root $top/tree/.git/root; ln -s $top/tree/.git/root $root; \
+         ln -s $top/tree $top/tree/.git/root/tree; rm -f {}",
+        filter.display(),
+        ran.display()
+    );
+    let mut stage = stage("work", "Work", 1, &script);
+    // The engine looks at the files after each attempt of such a stage.
+    stage.completion = Rule::Verify(vec!["true".to_owned()]);
+    let host = Host::new(&world, &plan(vec![stage]), &["one"]);
+    let result = work::attempt(&host.workers[0], &host.input(id(1, 1, 1)), &Cancel::default(), &mut |_| {}).unwrap();
+    assert_eq!(fs_err::read_to_string(&ran).unwrap_or_default(), "", "a program of the agent ran");
+    let Outcome::Failed(failure) = &result.outcome else { panic!("{result:?}") };
+    assert!(failure.message.starts_with("cannot make the repository anew: "), "{failure:?}");
+    assert_eq!((failure.kind, failure.exit_code, result.sha), (FailureKind::Transient, Some(0), None));
+}
+
+#[test]
 fn an_agent_cannot_replace_the_repository_of_its_checkout() {
     let world = World::new();
     let script = "set -eu; echo work > work.txt; rm -rf .git; git init -q -b other .; git -c user.name=A -c user.email=a@a \

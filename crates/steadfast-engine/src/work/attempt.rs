@@ -94,8 +94,9 @@ impl AttemptWork {
                 return cannot_start(format!("cannot read the state of the attempt: {error}{left}"));
             }
         };
-        self.agent_ended.call();
-        let directory = self.counts_idle.then(|| self.workplace.inside()).transpose().unwrap_or_else(|error| {
+        let ended = self.agent_ended.call();
+        let looks = self.counts_idle && ended.is_ok();
+        let directory = looks.then(|| self.workplace.inside()).transpose().unwrap_or_else(|error| {
             self.note(format!("cannot check for progress: {error} ({})", error.hint()));
             None
         });
@@ -121,7 +122,11 @@ impl AttemptWork {
         if let Err(error) = self.wait_for_room(keep) {
             self.log(&format!("cannot keep the answer: {error}"));
         }
-        let outcome = self.with_artifacts(self.with_merge(report.outcome));
+        let outcome = match (ended, report.outcome) {
+            (Ok(()), outcome) => self.with_artifacts(self.with_merge(outcome)),
+            (Err(message), Outcome::Succeeded(success)) => success.but_failed(FailureKind::Transient, message),
+            (Err(_), failed @ Outcome::Failed(_)) => failed,
+        };
         if let Outcome::Succeeded(_) = &outcome {
             let message = format!("{}: {} iteration {}", self.run, self.stage.name, self.id.iteration);
             match self.workplace.keep(&message, self.stage.parallel) {

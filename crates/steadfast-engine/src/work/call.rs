@@ -23,19 +23,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Reading long session files takes a while, so a look at them is followed by a rest of many times its length.
 const REST_FACTOR: u32 = 20;
 
-/// Called once the agent of an attempt has ended, before the engine looks at what it left.
+/// Called once the agent of an attempt has ended, before the engine looks at what it left. After an error the engine
+/// does not look at it: the attempt has failed.
 #[derive(Clone, Default)]
-pub struct AgentEnded(Option<Arc<dyn Fn() + Send + Sync>>);
+pub struct AgentEnded(Option<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>);
 
 impl AgentEnded {
-    pub fn new(call: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn new(call: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(call)))
     }
 
-    pub(super) fn call(&self) {
-        if let Some(call) = &self.0 {
-            call();
-        }
+    pub(super) fn call(&self) -> Result<(), String> {
+        self.0.as_ref().map_or(Ok(()), |call| call())
     }
 }
 

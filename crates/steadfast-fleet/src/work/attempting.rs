@@ -162,8 +162,8 @@ pub(super) fn attempt(
     let mut records = work.records(stage, &input.run, &input.heads, (&place, &project), &input.notes);
     records.prepare(id)?;
     let rebuild = place.rebuilding();
-    // `commit` reports an error.
-    let agent_ended = AgentEnded::new(move || drop(rebuild()));
+    let agent_ended =
+        AgentEnded::new(move || rebuild().map_err(|error| format!("cannot make the repository anew: {error}")));
     let call = WorkCall { agent_ended: Some(&agent_ended), ..work.call(&input.run, (&place, &project), cancel) };
     let mut tell = |usage: &_, started_at_ms| {
         beat(&WorkerProgress { usage: *usage, worker: cx.name.clone(), started_at_ms });
