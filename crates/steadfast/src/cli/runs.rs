@@ -2,13 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Command, Subcommand};
 
 use super::fleet::FleetArgs;
 use super::limits::RunLimitArgs;
 use super::report::RunOnceVerb;
 use super::run_verbs::RunVerb;
 use super::talk::AnswerArgs;
+
+/// The verbs on existing runs have examples of loops.
+fn with_examples_of_pipelines(verb: Command) -> Command {
+    let Some(help) = verb.get_after_help().map(ToString::to_string) else { return verb };
+    verb.after_help(help.replace("steadfast loop ", "steadfast pipeline "))
+}
 
 macro_rules! permissions_help {
     () => {
@@ -63,13 +69,16 @@ Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limi
 }
 
 #[derive(Debug, Subcommand)]
-#[command(after_help = "A pipeline runs stages; each gets the outputs of the stages that it needs.
+#[command(
+    after_help = "A pipeline runs stages; each gets the outputs of the stages that it needs.
 Examples:
   steadfast pipeline types                          List what can be run
   steadfast pipeline validate                       Check all definitions of the project
   steadfast pipeline graph full-refine              Show which stages wait for which
   steadfast pipeline run full-refine auth
-  steadfast pipeline status auth --json")]
+  steadfast pipeline status auth --json",
+    mut_subcommands(with_examples_of_pipelines)
+)]
 pub(crate) enum PipelineVerb {
     /// Run the stages of a pipeline
     #[command(after_help = concat!("Examples:
@@ -253,4 +262,27 @@ pub(crate) struct RunArgs {
     /// Work in a separate git worktree, on the branch steadfast/NAME/run
     #[arg(long)]
     pub(crate) worktree: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use crate::cli::Cli;
+
+    #[test]
+    fn examples_are_of_the_command_that_was_asked() {
+        let mut cli = Cli::command();
+        cli.build();
+        for (kind, other) in [("loop", "steadfast pipeline "), ("pipeline", "steadfast loop ")] {
+            let mut of_kind = cli.find_subcommand(kind).unwrap().clone();
+            for verb in of_kind.get_subcommands_mut() {
+                let help = verb.render_long_help().to_string();
+                assert!(!help.contains(other), "{kind} {}:\n{help}", verb.get_name());
+            }
+            let logs = of_kind.find_subcommand_mut("logs").unwrap().render_help().to_string();
+            assert!(logs.contains(&format!("\n  steadfast {kind} logs auth -f  ")), "{logs}");
+            assert!(!of_kind.render_long_help().to_string().contains(other), "{kind}");
+        }
+    }
 }
