@@ -265,6 +265,7 @@ pub fn status_text(view: &GoalView) -> String {
     if let Some(objective) = &view.native_goal {
         lines.push(format!("native goal: {} (drives this session now)", text::headline(objective, 80)));
     }
+    lines.push(format!("session: {}", view.session_id));
     let doubt = if view.accounting_uncertain { " (last known — may undercount)" } else { "" };
     lines.push(format!(
         "tokens: {} worker · {} subagent{doubt}",

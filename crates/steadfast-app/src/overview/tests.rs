@@ -38,6 +38,7 @@ fn the_status_block_matches_the_documentation() {
         "◎ Goal: Make every test pass",
         "status: paused",
         "paused_reason: accounting_uncertain",
+        &format!("session: {}", uncertain.session_id),
         "tokens: 24,500 worker · 1,800 subagent (last known — may undercount)",
         "⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.",
         "next: /goal-reconcile --accept-reset resumes",

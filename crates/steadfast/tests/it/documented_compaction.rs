@@ -55,7 +55,7 @@ fn bytes_lost_before_they_were_read_flag_warn_and_pause_the_goal() {
     );
     let shown = env.goal(&["status"]).stdout;
     for line in [
-        "◎ Goal: x\nstatus: paused\npaused_reason: accounting_uncertain\n",
+        "◎ Goal: x\nstatus: paused\npaused_reason: accounting_uncertain\nsession: s1\n",
         "tokens: 24,500 worker · 0 subagent (last known — may undercount)\n",
         "⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.\n",
     ] {
