@@ -20,7 +20,7 @@ fn the_page_of_json_is_current() {
     for (name, schema) in all() {
         let title = schema["title"].as_str().unwrap_or_else(|| panic!("{name} needs a title"));
         let short = name.trim_end_matches(".schema.json");
-        write!(text, "\n## {short}\n\n**{title}** · [{name}](../schema/{name})\n").unwrap();
+        write!(text, "\n## {short}\n\n**{title}** ·\n[{name}](../schema/{name})\n").unwrap();
         let mut rows = Vec::new();
         fields(&schema, &schema, "", 0, &mut rows);
         write!(text, "\n{}", table(["field", "type", "meaning"], rows)).unwrap();
