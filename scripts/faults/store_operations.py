@@ -71,6 +71,34 @@ class Migration(Operation):
             yield "there is no backup"
 
 
+class LargeMigration(Migration):
+    """A table of this size is copied in steps before the migration."""
+    events = 51_000
+    is_slow = True
+
+    def __init__(self):
+        super().__init__(5)
+        self.name = "migration of a large file"
+
+    def prepare(self, world):
+        super().prepare(world)
+        with sqlite3.connect(world.path("home/goals.db")) as db:
+            # The newest stay the newest: `history` shows only so many.
+            db.execute("UPDATE goal_events SET id = id + ?", (self.events,))
+            db.executemany("INSERT INTO goal_events (id, session_id, goal_id, event_type, payload_json, created_at_ms)"
+                           " VALUES (?, 'large', 'large', 'goal_note', ?, ?)",
+                           ((number, f"{number:030}", LONG_AGO) for number in range(1, self.events + 1)))
+        db.close()
+
+    def holds(self, world):
+        yield from super().holds(world)
+        query = "SELECT count(*), count(DISTINCT payload_json), max(id) FROM goal_events WHERE session_id = 'large'"
+        with sqlite3.connect(f"file:{world.path('home/goals.db')}?mode=ro", uri=True) as db:
+            found = db.execute(query).fetchone()
+        db.close()
+        yield from expect("large table", found, (self.events, self.events, self.events))
+
+
 class Backup(Operation):
     name = "db backup"
     argv = ("db", "backup", "../copy.db")
@@ -188,6 +216,7 @@ class Usage(Operation):
 
 OPERATIONS = [
     *(lambda version=version: Migration(version) for version in range(1, 6)),
+    LargeMigration,
     *(lambda count=count: Migration(6, count) for count in (0, 2, 4, 6, 7)),
     Backup, Import, Recover, Purge, lambda: Usage(False), lambda: Usage(True),
 ]

@@ -122,7 +122,7 @@ ALTER TABLE goal_events ADD COLUMN ts TEXT
   GENERATED ALWAYS AS (strftime('%Y-%m-%dT%H:%M:%fZ', created_at_ms / 1000.0, 'unixepoch')) VIRTUAL;
 ALTER TABLE goal_events ADD COLUMN kind TEXT GENERATED ALWAYS AS (event_type) VIRTUAL;
 ALTER TABLE goal_events ADD COLUMN payload TEXT GENERATED ALWAYS AS (payload_json) VIRTUAL;
-CREATE INDEX idx_goal_events_goal ON goal_events (goal_id, id);
+CREATE INDEX IF NOT EXISTS idx_goal_events_goal ON goal_events (goal_id, id);
 
 CREATE TABLE sessions (
   session_id TEXT PRIMARY KEY NOT NULL,

@@ -24,10 +24,10 @@ CREATE TABLE goal_environments (
 ALTER TABLE responses ADD COLUMN agent_type TEXT NOT NULL DEFAULT '';
 -- Caps are summed at every batch of tool calls: these indexes have all that the sums need. They also count what no goal
 -- is charged with.
-DROP INDEX idx_responses_spent;
-CREATE INDEX idx_responses_spend ON responses
+DROP INDEX IF EXISTS idx_responses_spent;
+CREATE INDEX IF NOT EXISTS idx_responses_spend ON responses
   (at_ms, model, input_tokens, cache_creation_tokens, output_tokens, cost_micros);
-CREATE INDEX idx_responses_session ON responses
+CREATE INDEX IF NOT EXISTS idx_responses_session ON responses
   (session_id, input_tokens, cache_creation_tokens, output_tokens, cost_micros);
 
 -- Which caps the user was told about, once for each period and amount.

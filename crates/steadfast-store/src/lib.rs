@@ -251,7 +251,7 @@ impl Store {
         self.db.pragma_update(None, "synchronous", "full")?;
         let _: i64 =
             self.db.pragma_update_and_check(None, "journal_size_limit", LOG_LIMIT.cast_signed(), |row| row.get(0))?;
-        if (1..SCHEMA_VERSION).contains(&version) {
+        if (1..SCHEMA_VERSION).contains(&version) && !migrate::large::is_begun(&self.db)? {
             self.keep_old_version(version)?;
         }
         if version < SCHEMA_VERSION || !migrate::is_complete(&self.db)? {
@@ -261,6 +261,7 @@ impl Store {
             } else {
                 None
             };
+            self.copy_large_table().map_err(|error| self.explain_migration(error))?;
             while !migrate::step(self.begin()?).map_err(|error| self.explain_migration(error))? {}
         }
         self.read_clock()
@@ -282,6 +283,14 @@ impl Store {
     /// When a wait that begins now is over.
     pub(crate) fn end_of_wait(&self) -> Instant {
         self.deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT)
+    }
+
+    /// Ends long work of a call that must not take longer.
+    pub(crate) fn stop_at_deadline(&self) -> Result<(), StoreError> {
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(StoreError::Busy(self.path.clone())),
+            _ => Ok(()),
+        }
     }
 
     /// Begins a write transaction when the writers that came before are done.

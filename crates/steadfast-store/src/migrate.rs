@@ -1,5 +1,8 @@
 //! Brings a database of any earlier version up to ours. Versions 1 to 5 are those of the claude-goal plugin, which are
-//! migrated in one transaction; a new file runs through them too, so that there is one way to every schema.
+//! migrated in one transaction; a new file runs through them too, so that there is one way to every schema. Tables that are
+//! too large for one short transaction are copied before it (`migrate/large`).
+
+pub(super) mod large;
 
 use rusqlite::{Connection, Transaction};
 
@@ -69,6 +72,7 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
 pub(super) fn step(tx: Transaction<'_>) -> Result<bool, StoreError> {
     // Another process may have migrated while we waited for the lock.
     let from = version(&tx)?;
+    large::exchange(&tx)?;
     for (migration, number) in MIGRATIONS.iter().zip(1..) {
         if number > from {
             tx.execute_batch(migration)?;

@@ -26,9 +26,11 @@ struct SchemaObject {
 }
 
 impl SchemaObject {
-    /// Whether both define the same. Spaces do not count.
+    /// Whether both define the same. Spaces do not count, nor do quotes: SQLite puts them around the name of a table that
+    /// was renamed.
     fn is_same(&self, other: &Self) -> bool {
-        let has_same_text = |text: fn(&Self) -> &str| text(self).split_whitespace().eq(text(other).split_whitespace());
+        let words = |text: &str| text.replace('"', "").split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let has_same_text = |text: fn(&Self) -> &str| words(text(self)) == words(text(other));
         let has_same_columns = || !self.columns.is_empty() && self.columns == other.columns;
         let has_same_formulas = || has_same_text(Self::formulas);
         (&self.kind, &self.name, &self.table) == (&other.kind, &other.name, &other.table)

@@ -15,7 +15,7 @@ mod old_versions;
 mod rows;
 
 /// All rows of a query, for comparisons.
-fn rows(db: &Connection, sql: &str) -> Vec<Vec<SqlValue>> {
+pub(crate) fn rows(db: &Connection, sql: &str) -> Vec<Vec<SqlValue>> {
     let mut statement = db.prepare(sql).unwrap();
     let columns = statement.column_count();
     let rows = statement.query_map([], |row| (0..columns).map(|column| row.get(column)).collect());

@@ -5,6 +5,7 @@
 mod goals;
 mod ledger;
 mod notes;
+mod replaced;
 mod runs;
 mod sessions;
 
@@ -50,6 +51,7 @@ enum UpkeepTask {
     Cursors,
     Sessions,
     Notes,
+    Replaced,
     Pages,
 }
 
@@ -168,6 +170,7 @@ impl Db<'_> {
             UpkeepTask::Cursors => self.prune_cursors(position, cut(aged, details.ledger_days, LEAST_DAYS)),
             UpkeepTask::Sessions => self.prune_sessions(position, cut(aged, details.ledger_days, LEAST_DAYS)),
             UpkeepTask::Notes => self.prune_notes(aged, cut(aged, details.runs_days, LEAST_DAYS)),
+            UpkeepTask::Replaced => self.empty_replaced_tables(),
             UpkeepTask::Pages => self.return_some_pages(),
         }
     }

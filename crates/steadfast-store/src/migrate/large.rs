@@ -1,0 +1,215 @@
+//! Migrates large tables in short transactions. SQLite builds an index in one piece, under the write lock, which takes up
+//! to a second for a million rows. So a large table that gets a new index is copied, a few rows at a time, to a table
+//! beside it that has the index from the start. Triggers repeat in the copy what older programs change meanwhile. The
+//! migration then only exchanges the names, and upkeep empties the old table.
+//!
+//! A process that is killed loses nothing: until the exchange the old table is complete, and the next process continues
+//! the copy where it ended.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
+
+use crate::steps::Pace;
+use crate::{Store, StoreError, limit};
+
+/// A smaller table gets its indexes in a few dozen milliseconds.
+const LARGE: usize = 50_000;
+/// The fewest and most rows of one transaction.
+const ROWS: (usize, usize) = (500, 16_000);
+
+/// A table that may be large when a migration gives it an index.
+pub(crate) struct LargeTable {
+    name: &'static str,
+    /// The columns of its primary key.
+    key: &'static [&'static str],
+    /// Its indexes before the migration. The copy needs some of their names.
+    old_indexes: &'static [&'static str],
+    /// An index that only migrated files have.
+    new_index: &'static str,
+    /// All its indexes after the migration, for the table `{}`.
+    indexes: &'static [&'static str],
+}
+
+pub(crate) static LARGE_TABLES: [LargeTable; 2] = [
+    LargeTable {
+        name: "goal_events",
+        key: &["id"],
+        old_indexes: &["idx_goal_events_session"],
+        new_index: "idx_goal_events_goal",
+        indexes: &[
+            "CREATE INDEX idx_goal_events_session ON {} (session_id, created_at_ms)",
+            "CREATE INDEX idx_goal_events_goal ON {} (goal_id, id)",
+        ],
+    },
+    LargeTable {
+        name: "responses",
+        key: &["host", "response_id"],
+        old_indexes: &["idx_responses_goal", "idx_responses_spent"],
+        new_index: "idx_responses_session",
+        indexes: &[
+            "CREATE INDEX idx_responses_goal ON {} (goal_id) WHERE goal_id IS NOT NULL",
+            "CREATE INDEX idx_responses_spend ON {}
+               (at_ms, model, input_tokens, cache_creation_tokens, output_tokens, cost_micros)",
+            "CREATE INDEX idx_responses_session ON {}
+               (session_id, input_tokens, cache_creation_tokens, output_tokens, cost_micros)",
+        ],
+    },
+];
+
+impl LargeTable {
+    /// The table of an old file that its migration gives an index.
+    fn to_index(db: &Connection) -> Result<Option<&'static Self>, StoreError> {
+        let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = ?1 AND tbl_name = ?2";
+        for table in &LARGE_TABLES {
+            let is_there = db.table_exists(Some("main"), table.name)?;
+            if is_there && !db.prepare(sql)?.exists([table.new_index, table.name])? {
+                return Ok(Some(table));
+            }
+        }
+        Ok(None)
+    }
+
+    fn copy(&self) -> String {
+        format!("{}_next", self.name)
+    }
+
+    /// The name of the old table after the exchange.
+    pub(crate) fn replaced(&self) -> String {
+        format!("{}_old", self.name)
+    }
+
+    /// The key as a list of columns.
+    pub(crate) fn key(&self) -> String {
+        self.key.join(", ")
+    }
+
+    fn is_being_copied(&self, db: &Connection) -> Result<bool, StoreError> {
+        Ok(db.table_exists(Some("main"), self.copy().as_str())?)
+    }
+
+    fn is_large(&self, db: &Connection) -> Result<bool, StoreError> {
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT ?1)", self.name);
+        let rows: i64 = db.query_row(&sql, [limit(LARGE)], |row| row.get(0))?;
+        Ok(rows >= limit(LARGE))
+    }
+
+    /// Makes the empty copy, and the triggers that keep its rows equal.
+    fn begin_copy(&self, db: &Connection) -> Result<(), StoreError> {
+        let (table, copy) = (self.name, self.copy());
+        let sql = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+        let definition: String = db.query_row(sql, [table], |row| row.get(0))?;
+        let columns = definition.find('(').and_then(|at| definition.get(at..)).unwrap_or_default();
+        db.execute_batch(&format!("CREATE TABLE {copy} {columns}"))?;
+        for index in self.old_indexes {
+            db.execute_batch(&format!("DROP INDEX IF EXISTS {index}"))?;
+        }
+        for index in self.indexes {
+            db.execute_batch(&index.replace("{}", &copy))?;
+        }
+        let key = self.key();
+        let row = |name: &str| self.key.iter().map(|column| format!("{name}.{column}")).collect::<Vec<_>>().join(", ");
+        let (new, old) = (row("new"), row("old"));
+        let remove = |row: &str| format!("DELETE FROM {copy} WHERE ({key}) = ({row});");
+        // A row behind the copied ones is copied later.
+        let add = format!(
+            "INSERT INTO {copy} SELECT * FROM {table} WHERE ({key}) = ({new})
+               AND EXISTS (SELECT 1 FROM {copy} WHERE ({key}) > ({new}));"
+        );
+        db.execute_batch(&format!(
+            "CREATE TRIGGER {copy}_added AFTER INSERT ON {table} BEGIN {remove_new} {add} END;
+             CREATE TRIGGER {copy}_changed AFTER UPDATE ON {table} BEGIN {remove_old} {remove_new} {add} END;
+             CREATE TRIGGER {copy}_deleted AFTER DELETE ON {table} BEGIN {remove_old} END;",
+            remove_new = remove(&new),
+            remove_old = remove(&old),
+        ))?;
+        Ok(())
+    }
+
+    /// Copies up to `most` of the rows behind the last copied one. Returns how many.
+    fn copy_some(&self, db: &Connection, most: usize) -> Result<usize, StoreError> {
+        let (table, copy, key) = (self.name, self.copy(), self.key());
+        let descending = format!("{} DESC", self.key.join(" DESC, "));
+        let last = format!("SELECT {key} FROM {copy} ORDER BY {descending} LIMIT 1");
+        let read = |row: &Row<'_>| (0..self.key.len()).map(|column| row.get(column)).collect();
+        // As values: SQLite does not search the key of several columns for the row of a subquery.
+        let mut values: Vec<Value> = db.query_row(&last, [], read).optional()?.unwrap_or_default();
+        let behind = match values.len() {
+            0 => String::new(),
+            count => format!("WHERE ({key}) > ({})", vec!["?"; count].join(", ")),
+        };
+        values.push(limit(most).into());
+        let sql = format!("INSERT INTO {copy} SELECT * FROM {table} {behind} ORDER BY {key} LIMIT ?");
+        Ok(db.execute(&sql, params_from_iter(values))?)
+    }
+
+    /// Puts the copy in the place of the table.
+    fn exchange(&self, db: &Connection) -> Result<(), StoreError> {
+        let (table, copy, old) = (self.name, self.copy(), self.replaced());
+        // What was added since the last step.
+        while self.copy_some(db, ROWS.1)? > 0 {}
+        for change in ["added", "changed", "deleted"] {
+            db.execute_batch(&format!("DROP TRIGGER {copy}_{change}"))?;
+        }
+        // Ids of deleted rows must not be given again.
+        db.execute(
+            "UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = ?1) WHERE name = ?2",
+            [table, &copy],
+        )?;
+        // Views of the user keep the name that they use.
+        db.pragma_update(None, "legacy_alter_table", true)?;
+        let renamed = db.execute_batch(&format!(
+            "ALTER TABLE {table} RENAME TO {old};
+             ALTER TABLE {copy} RENAME TO {table};"
+        ));
+        db.pragma_update(None, "legacy_alter_table", false)?;
+        Ok(renamed?)
+    }
+}
+
+/// Puts a finished copy in the place of its table, in the transaction of the migration.
+pub(super) fn exchange(db: &Connection) -> Result<(), StoreError> {
+    match LargeTable::to_index(db)? {
+        Some(table) if table.is_being_copied(db)? => table.exchange(db),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an earlier process began to copy a table of this file.
+pub(crate) fn is_begun(db: &Connection) -> Result<bool, StoreError> {
+    LargeTable::to_index(db)?.map_or(Ok(false), |table| table.is_being_copied(db))
+}
+
+impl Store {
+    /// Copies the large table that the rest of the migration gives an index, with other processes in between. A call
+    /// with a deadline gives up there, and the next one continues.
+    pub(crate) fn copy_large_table(&self) -> Result<(), StoreError> {
+        let Some(table) = LargeTable::to_index(&self.db)? else { return Ok(()) };
+        if !table.is_being_copied(&self.db)? && !table.is_large(&self.db)? {
+            return Ok(());
+        }
+        let mut pace = Pace::new(ROWS);
+        loop {
+            let is_copied = pace.step(|most| {
+                let tx = self.begin()?;
+                // Another process may have migrated it meanwhile.
+                let is_copied = if LargeTable::to_index(&tx)?.is_none_or(|next| next.name != table.name) {
+                    true
+                } else if table.is_being_copied(&tx)? {
+                    table.copy_some(&tx, most)? < most
+                } else {
+                    table.begin_copy(&tx)?;
+                    false
+                };
+                tx.commit()?;
+                Ok::<_, StoreError>(is_copied)
+            })?;
+            if is_copied {
+                return Ok(());
+            }
+            self.stop_at_deadline()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Tables that a migration put a copy in the place of.
+
+use super::Reached;
+use crate::migrate::large::LARGE_TABLES;
+use crate::{Db, StoreError, limit};
+
+/// Rows that one step deletes: they are in no index.
+const DELETED: usize = 1_000;
+
+impl Db<'_> {
+    /// Deletes some rows of such a table, and the table itself once it is empty.
+    pub(super) fn empty_replaced_tables(self) -> Result<Reached, StoreError> {
+        for table in &LARGE_TABLES {
+            let (old, key) = (table.replaced(), table.key());
+            if !self.named(self.0.table_exists(Some("main"), old.as_str()))? {
+                continue;
+            }
+            let sql = format!("DELETE FROM {old} WHERE ({key}) IN (SELECT {key} FROM {old} ORDER BY {key} LIMIT ?1)");
+            if self.execute(&sql, [limit(DELETED)])? < DELETED {
+                self.named(self.0.execute_batch(&format!("DROP TABLE {old}")))?;
+            }
+            return Ok(Reached::At(String::new()));
+        }
+        Ok(Reached::End)
+    }
+}
