@@ -19,6 +19,19 @@ fn main() {
     println!("cargo::rustc-env=STEADFAST_BUILD_COMMIT={commit}");
     println!("cargo::rustc-env=STEADFAST_BUILD_TARGET={}", variable("TARGET").unwrap_or_else(unknown));
     println!("cargo::rustc-env=STEADFAST_BUILD_PROFILE={profile}");
+    if profile == "dist" && variable("CARGO_CFG_TARGET_OS").as_deref() == Some("linux") {
+        leave_out_unwind_tables();
+    }
+}
+
+/// Makes the program an eighth smaller.
+fn leave_out_unwind_tables() {
+    let script = "no-unwind-tables.ld";
+    println!("cargo::rerun-if-changed={script}");
+    let directory = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    for argument in ["--no-eh-frame-hdr".to_owned(), format!("-T,{directory}/{script}")] {
+        println!("cargo::rustc-link-arg-bins=-Wl,{argument}");
+    }
 }
 
 /// `PROFILE` knows only debug and release; the directory has the name: `target/dist/build/steadfast-HASH/out`.

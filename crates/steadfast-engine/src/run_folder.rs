@@ -203,7 +203,7 @@ impl RunFolder {
 
     pub(crate) fn input_files(&self) -> Vec<PathBuf> {
         let text = fs_err::read_to_string(self.path.join(INPUT_FILES)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        serde_json::from_slice(text.as_bytes()).unwrap_or_default()
     }
 
     /// Records whether the user wants the run to work in the background, so that its engine may be started again there.
@@ -231,13 +231,13 @@ impl RunFolder {
 
     pub fn scripts(&self) -> Vec<PathBuf> {
         let text = fs_err::read_to_string(self.path.join(SCRIPTS)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        serde_json::from_slice(text.as_bytes()).unwrap_or_default()
     }
 
     /// How often `steadfast watch` started the engine again; nothing if the file cannot be read.
     pub fn restarts(&self) -> Restarts {
         let text = fs_err::read_to_string(self.path.join(RESTARTS)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        serde_json::from_slice(text.as_bytes()).unwrap_or_default()
     }
 
     pub fn set_restarts(&self, restarts: &Restarts) -> io::Result<()> {

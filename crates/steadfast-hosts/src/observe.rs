@@ -41,7 +41,7 @@ pub(super) fn prompt(prompt: Option<&str>) -> Option<Observation> {
 
 /// A part of a call that was stepped over so far; `Null` when there is none.
 pub(super) fn value(raw: Option<&RawValue>) -> Value {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    raw.and_then(|raw| serde_json::from_slice(raw.get().as_bytes()).ok()).unwrap_or_default()
 }
 
 pub(super) fn string(value: &Value, field: &str) -> String {

@@ -23,7 +23,7 @@ pub fn installed_version(program: &Path) -> Option<String> {
 
 fn package_version(directory: &Path, program: &str) -> Option<String> {
     let text = bounded::text(&directory.join("package.json"), PACKAGE_MAX).ok()?;
-    let package: Value = serde_json::from_str(&text).ok()?;
+    let package: Value = serde_json::from_slice(text.as_bytes()).ok()?;
     // A program in a project of the user is not the project.
     let is_its_own = package["name"].as_str()?.contains(program);
     let version = package["version"].as_str()?;

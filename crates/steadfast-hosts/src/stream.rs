@@ -90,7 +90,7 @@ fn event(line: &[u8]) -> Option<Value> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return None;
     }
-    serde_json::from_str(&String::from_utf8_lossy(line)).ok()
+    serde_json::from_slice(String::from_utf8_lossy(line).as_bytes()).ok()
 }
 
 fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()> {
@@ -127,7 +127,7 @@ fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()
 
 /// What a line says to a person; `None` if nothing. Lines that are no events are shown as they are.
 pub fn readable(host: Host, line: &str) -> Option<String> {
-    let Ok(event) = serde_json::from_str::<Value>(line) else {
+    let Ok(event) = serde_json::from_slice::<Value>(line.as_bytes()) else {
         return Some(printable(line)).filter(|line| !line.trim().is_empty());
     };
     if !event.is_object() {

@@ -27,7 +27,7 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
 /// Reads JSON; a null in the column is a null in JSON.
 pub(crate) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: impl RowIndex + Display) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str_or_null()?.unwrap_or("null");
-    serde_json::from_str(text).map_err(|error| not_understood(column, &error.to_string()))
+    serde_json::from_slice(text.as_bytes()).map_err(|error| not_understood(column, &error.to_string()))
 }
 
 /// Reads a process from the columns of its number and its start time.

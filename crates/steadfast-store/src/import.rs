@@ -117,7 +117,7 @@ impl Store {
 
 /// A text or a JSON value without its secrets; `None` if it has none.
 fn without_secrets(text: &str) -> Option<String> {
-    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(text.as_bytes()) {
         let mut clean = value.clone();
         secrets::clean(&mut clean);
         return (clean != value).then(|| clean.to_string());

@@ -77,6 +77,8 @@ pub struct Options<'a> {
     pub hosts: &'a [String],
     /// A file with a token that opens `/metrics`.
     pub metrics_token: Option<&'a Path>,
+    /// The [`Links::secrets`] of the server that this one replaces.
+    pub secrets: Option<&'a str>,
 }
 
 /// A server that listens.
@@ -99,6 +101,11 @@ impl Links {
         let key = self.app.guard.add_key()?;
         Ok(format!("http://127.0.0.1:{}{}{}", self.port, guard::ENTER, key.reveal()))
     }
+
+    /// What browsers and unused links have to show. A restarted server accepts it, too.
+    pub fn secrets(&self) -> String {
+        self.app.guard.secrets()
+    }
 }
 
 impl WebServer {
@@ -115,7 +122,7 @@ impl WebServer {
         })?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        let guard = RequestGuard::new(port, options.hosts, metrics)?;
+        let guard = RequestGuard::new(port, options.hosts, metrics, options.secrets)?;
         let actions = Actions::new(paths.clone(), program);
         let app = Arc::new(App::new(paths, guard, actions, options.read_only));
         Ok(Self { app, listener, port })

@@ -120,7 +120,11 @@ pub(crate) enum CliCommand {
         rewake: bool,
     },
     /// Serve the goal tools over stdio (agents call this)
-    Mcp,
+    Mcp {
+        /// How often a panic has restarted it
+        #[arg(long, hide = true, default_value_t = 0)]
+        restarts: u32,
+    },
     /// Print a line for an agent's status bar, JSON on stdin
     Statusline(StatuslineArgs),
     /// Print metrics for Prometheus, or send metrics and traces to OpenTelemetry

@@ -71,10 +71,10 @@ fn refuse_agents(paths: &Paths, verb: &'static str) -> Result<(), CliError> {
 }
 
 /// Serves the tools until the agent closes stdin.
-pub(crate) fn mcp(db: Option<&Path>) -> CommandResult {
+pub(crate) fn mcp(db: Option<&Path>, restarts: u32) -> CommandResult {
     settings::ignore_foreign_variables(true);
     let paths = Paths::find(db)?;
-    crate::mcp::serve(&paths).map_err(|error| {
+    crate::mcp::serve(&paths, restarts).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));
         CliError::new(code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
     })?;

@@ -14,12 +14,12 @@ mod programs;
 mod progress;
 #[cfg(test)]
 mod reference;
+mod restart;
 mod slash_commands;
 mod verification;
 mod waiting;
 mod watch;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -51,12 +51,12 @@ fn main() -> ExitCode {
         CliCommand::Fleet { arguments } => commands::fleet::run(arguments, json),
         CliCommand::Top(arguments) => commands::top::run(db, &arguments, json),
         CliCommand::Trust(arguments) => commands::trust::run(db, &arguments, json),
-        CliCommand::Ui(arguments) => caught(|| commands::ui::run(db, &arguments, json)),
+        CliCommand::Ui(arguments) => commands::ui::run(db, &arguments, json),
         CliCommand::Usage(arguments) => commands::usage::run(db, &arguments, json),
         CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
         CliCommand::Statusline(arguments) => return commands::statusline::run(db, &arguments),
         CliCommand::Metrics(arguments) => commands::metrics::run(db, &arguments),
-        CliCommand::Mcp => caught(|| commands::mcp(db)),
+        CliCommand::Mcp { restarts } => commands::mcp(db, restarts),
         CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
         CliCommand::Doctor { full, fix } => commands::doctor::run(db, full, fix),
@@ -116,15 +116,15 @@ enum OnPanic {
     /// Ends it with 0 and no output: a hook must not stop its client.
     FailOpen,
     Exit,
-    /// Ends one task of a server. Its caller gets an error, and others are served on.
-    Unwind,
+    /// Restarts a server.
+    Restart,
 }
 
 impl OnPanic {
     fn of(command: &CliCommand) -> Self {
         match command {
             CliCommand::Hook { .. } | CliCommand::Statusline(_) => Self::FailOpen,
-            CliCommand::Ui(_) | CliCommand::Mcp => Self::Unwind,
+            CliCommand::Ui(_) | CliCommand::Mcp { .. } => Self::Restart,
             _ => Self::Exit,
         }
     }
@@ -140,21 +140,10 @@ fn silence_panics(on_panic: OnPanic) {
                 "error: internal error at {place}\nhint: report this as a bug, with the log that `steadfast doctor` names"
             ));
         }
-        #[expect(clippy::exit, reason = "the process ends here, with a code the host understands")]
-        if on_panic != OnPanic::Unwind || is_of_runtime(&place) {
-            std::process::exit(i32::from(on_panic != OnPanic::FailOpen));
+        if on_panic == OnPanic::Restart {
+            restart::restart();
         }
+        #[expect(clippy::exit, reason = "the process ends here, with a code the host understands")]
+        std::process::exit(i32::from(on_panic != OnPanic::FailOpen));
     }));
-}
-
-/// Whether a panic was raised by the runtime itself. A task may have lost its waker then, and its caller would wait for
-/// ever.
-fn is_of_runtime(place: &str) -> bool {
-    place.split('/').any(|part| part.starts_with("tokio-"))
-}
-
-/// Runs a server. A panic outside of its tasks ends it; the hook has reported why.
-fn caught(serve: impl FnOnce() -> CommandResult) -> CommandResult {
-    let ended = || Ok(CommandOutput { code: error::code::USAGE, ..CommandOutput::default() });
-    catch_unwind(AssertUnwindSafe(serve)).unwrap_or_else(|_| ended())
 }

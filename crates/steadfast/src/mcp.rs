@@ -2,6 +2,7 @@
 //! tool that refuses returns a result with `isError`, because a model does not see the text of protocol errors.
 
 mod caller;
+mod calls;
 pub(crate) mod client;
 mod evaluator;
 mod recall;
@@ -14,7 +15,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::service::{RequestContext, ServerInitializeError, serve_directly};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::json;
@@ -24,6 +25,8 @@ use steadfast_hosts::adapters;
 use steadfast_model::redact::redact;
 use steadfast_system::paths::Paths;
 
+use crate::restart;
+use calls::CallUnderWay;
 use store_handle::{StoreHandle, ToolError};
 
 /// The tools, for the reference.
@@ -32,14 +35,20 @@ pub(crate) fn tools() -> Vec<rmcp::model::Tool> {
     tools::list()
 }
 
-/// Serves until stdin closes. Then waits for a running verification, so that its result is stored.
-pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
+/// Serves until stdin closes. Then waits for a running verification, so that its result is stored. After a restart the
+/// client is initialized already; calls that it sent and this process had not begun are lost.
+pub(crate) fn serve(paths: &Paths, restarts: u32) -> anyhow::Result<()> {
+    restart::enable(restarts, |_| calls::answer_all());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let handle = StoreHandle::new(paths);
     // Look while the client still holds its end of stdin.
     let _ = handle.client();
     let server = Server { handle: Arc::new(handle) };
     runtime.block_on(async {
+        if restarts > 0 {
+            serve_directly::<RoleServer, _, _, _, _>(server, stdio(), None).waiting().await?;
+            return Ok(());
+        }
         match server.serve(stdio()).await {
             Ok(running) => {
                 running.waiting().await?;
@@ -91,9 +100,9 @@ impl ServerHandler for Server {
             crash::panic_once("mcp.tool");
             (tool.call)(&handle, &arguments, &call)
         };
+        let _call = CallUnderWay::begin(context.id.clone());
         let done = tokio::task::spawn_blocking(work).await;
-        let internal = || Err(ToolError::new("internal error in the tool", "run `steadfast doctor`"));
-        let result = match done.unwrap_or_else(|_| internal()) {
+        let result = match done.unwrap_or_else(|_| Err(calls::internal_error())) {
             Ok(value) => {
                 let text = tool.as_text.map(|as_text| as_text(&value));
                 let mut result = CallToolResult::structured(value);

@@ -86,7 +86,7 @@ fn reply_of_first(
         std::thread::sleep(REPLY_STEP);
         reply = store.read().reply_to(prompt, now)?.flatten();
     }
-    let kept: Value = reply.and_then(|reply| serde_json::from_str(&reply).ok()).unwrap_or_default();
+    let kept: Value = reply.and_then(|reply| serde_json::from_slice(reply.as_bytes()).ok()).unwrap_or_default();
     let part = |name: &str| kept[name].as_str().map(str::to_owned);
     Ok(HookReply { block: part("block"), context: part("context"), message: part("message"), ..HookReply::default() })
 }

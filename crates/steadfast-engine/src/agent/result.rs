@@ -85,7 +85,7 @@ fn harmless(text: &str) -> String {
 }
 
 fn object(text: &str) -> Option<Map<String, Value>> {
-    serde_json::from_str(without_fences(text)).ok()
+    serde_json::from_slice(without_fences(text).as_bytes()).ok()
 }
 
 /// A JSON object with at least one of our fields, perhaps between code fences.

@@ -30,7 +30,7 @@ impl<'a> Traces<'a> {
         let events = in_directory("events.jsonl").and_then(|path| bounded::start_of(&path, EVENTS_READ).ok());
         let lines = events.map(|part| String::from_utf8_lossy(&part.bytes).into_owned()).unwrap_or_default();
         let plan = directory.and_then(|directory| json_inside(project, &directory.join("plan.json")).ok());
-        let events = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let events = lines.lines().filter_map(|line| serde_json::from_slice(line.as_bytes()).ok()).collect();
         Self { project, directory, plan: plan.filter(|plan| plan.get("nodes").is_some()), events }
     }
 

@@ -37,7 +37,7 @@ impl Ledger {
     pub fn read(home: &Path) -> io::Result<Self> {
         let path = Self::path(home);
         let Some(text) = bounded::text_if_exists(&path, LONGEST)? else { return Ok(Self::default()) };
-        serde_json::from_str(&text).map_err(|error| {
+        serde_json::from_slice(text.as_bytes()).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("cannot parse {}: {error}", path.display()))
         })
     }

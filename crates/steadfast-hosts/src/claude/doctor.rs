@@ -42,7 +42,7 @@ pub(super) fn hook_state() -> HookState {
 fn project_settings() -> Option<DoctorCheck> {
     let found = ["settings.json", "settings.local.json"].iter().find_map(|name| {
         let file = Path::new(".claude").join(name);
-        let settings: Value = serde_json::from_str(&bounded::text(&file, SMALL).ok()?).ok()?;
+        let settings: Value = serde_json::from_slice(bounded::text(&file, SMALL).ok()?.as_bytes()).ok()?;
         let name = settings["env"].as_object()?.keys().find(|name| name.starts_with("STEADFAST_"))?.clone();
         Some(format!("{} sets {}, which is ignored", file.display(), text::headline(&name, 60)))
     })?;
@@ -52,7 +52,7 @@ fn project_settings() -> Option<DoctorCheck> {
 /// The cap in the user's settings; 0 lifts it.
 fn cap_in_settings(config_dir: &Path) -> Option<i64> {
     let text = bounded::text(&config_dir.join("settings.json"), SMALL).ok()?;
-    let settings: Value = serde_json::from_str(&text).ok()?;
+    let settings: Value = serde_json::from_slice(text.as_bytes()).ok()?;
     settings["env"][env_vars::STOP_HOOK_BLOCK_CAP].as_str()?.parse().ok()
 }
 
@@ -60,7 +60,9 @@ fn settings(config_dir: &Path) -> Vec<DoctorCheck> {
     let read = |name: &str| -> Result<Option<Value>, String> {
         let path = config_dir.join(name);
         match bounded::text_if_exists(&path, SMALL).map_err(|error| error.to_string())? {
-            Some(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
+            Some(text) => serde_json::from_slice(text.as_bytes())
+                .map(Some)
+                .map_err(|error| format!("{}: {error}", path.display())),
             None => Ok(None),
         }
     };

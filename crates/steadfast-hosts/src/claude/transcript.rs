@@ -184,7 +184,7 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
 }
 
 fn blocks(content: Option<&RawValue>) -> Vec<BlockWire<'_>> {
-    content.and_then(|content| serde_json::from_str(content.get()).ok()).unwrap_or_default()
+    content.and_then(|content| serde_json::from_slice(content.get().as_bytes()).ok()).unwrap_or_default()
 }
 
 /// The line on which tools answer.

@@ -204,7 +204,7 @@ fn native_goal(wire: &CodexHookWire<'_>) -> Option<NativeGoal> {
         return None;
     }
     let answer = match value(wire.tool_response) {
-        Value::String(text) => serde_json::from_str(&text).ok()?,
+        Value::String(text) => serde_json::from_slice(text.as_bytes()).ok()?,
         answer => answer,
     };
     Some(goal_of(answer.get("goal")?))

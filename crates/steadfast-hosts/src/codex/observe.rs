@@ -92,7 +92,9 @@ fn command(input: &Value) -> Option<String> {
 /// JSON that came as text.
 fn embedded(answer: &Value) -> Value {
     match answer {
-        Value::String(text) if text.trim_start().starts_with('{') => serde_json::from_str(text).unwrap_or_default(),
+        Value::String(text) if text.trim_start().starts_with('{') => {
+            serde_json::from_slice(text.as_bytes()).unwrap_or_default()
+        }
         other => other.clone(),
     }
 }

@@ -84,7 +84,7 @@ impl JsonDocument {
         let text = text.unwrap_or_default();
         let body = text.trim_start_matches(BOM);
         let blank = body.trim().is_empty();
-        let root = match serde_json::from_str(if blank { "{}" } else { body }) {
+        let root = match serde_json::from_slice((if blank { "{}" } else { body }).as_bytes()) {
             Ok(Value::Object(root)) => root,
             Ok(_) => return Err(InstallError::broken(path, "not a JSON object")),
             Err(source) => return Err(InstallError::broken(path, format!("not valid JSON: {source}"))),
@@ -149,7 +149,7 @@ impl JsonDocument {
     /// Accepts a changed text only if it says the same as `root`.
     fn follow(&mut self, text: Option<String>) {
         self.text = text.filter(|text| {
-            serde_json::from_str::<Value>(text).is_ok_and(|value| value.as_object() == Some(&self.root))
+            serde_json::from_slice::<Value>(text.as_bytes()).is_ok_and(|value| value.as_object() == Some(&self.root))
         });
     }
 

@@ -77,7 +77,7 @@ impl Manifest {
         let Some(text) = read(&path)? else {
             return Ok((Self::new(), None));
         };
-        match serde_json::from_str::<Self>(&text) {
+        match serde_json::from_slice::<Self>(text.as_bytes()) {
             Ok(manifest) if manifest.format <= FORMAT => Ok((manifest, Some(text))),
             Ok(manifest) => Err(InstallError::ManifestFromTheFuture { path, found: manifest.format }),
             Err(source) => Err(InstallError::Manifest { path, source }),

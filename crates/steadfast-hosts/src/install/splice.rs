@@ -137,7 +137,11 @@ fn object_at(text: &str, open: usize) -> Option<JsonObject> {
         let colon = skip_space(text, key_end);
         let value = skip_space(text, colon + 1);
         let end = skip_value(text, value)?;
-        members.push(Member { key: serde_json::from_str(text.get(start..key_end)?).ok()?, start, value: value..end });
+        members.push(Member {
+            key: serde_json::from_slice(text.get(start..key_end)?.as_bytes()).ok()?,
+            start,
+            value: value..end,
+        });
         at = skip_space(text, end);
         if byte_at(at) == Some(b',') {
             at = skip_space(text, at + 1);

@@ -153,7 +153,7 @@ pub(crate) fn read_event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     let payload: Option<String> = row.get("payload_json")?;
     let text = payload.unwrap_or_else(|| "{}".to_owned());
     // The plugin joined strings, so old payloads may not be JSON; they are kept as text.
-    let payload = match serde_json::from_str(&text) {
+    let payload = match serde_json::from_slice(text.as_bytes()) {
         Ok(Value::Object(object)) => Value::Object(object),
         Ok(other) => json!({"value": other}),
         Err(_) => json!({"text": text}),

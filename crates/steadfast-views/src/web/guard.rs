@@ -62,7 +62,13 @@ pub(crate) struct RequestGuard {
 }
 
 impl RequestGuard {
-    pub(crate) fn new(port: u16, tunnels: &[String], metrics: Option<Secret>) -> std::io::Result<Self> {
+    /// `secrets` are those of a server before, as [`Self::secrets`] returned them.
+    pub(crate) fn new(
+        port: u16,
+        tunnels: &[String],
+        metrics: Option<Secret>,
+        secrets: Option<&str>,
+    ) -> std::io::Result<Self> {
         let own = ["127.0.0.1", "localhost", "[::1]"].map(|name| AllowedHost {
             // Browsers leave out the port that is the default one.
             name: if port == 80 { name.to_owned() } else { format!("{name}:{port}") },
@@ -70,7 +76,16 @@ impl RequestGuard {
         });
         let tunnels = tunnels.iter().map(|name| AllowedHost { name: name.to_ascii_lowercase(), is_tunnel: true });
         let hosts = own.into_iter().chain(tunnels).collect();
-        Ok(Self { port, hosts, token: Secret::new()?, keys: Mutex::default(), metrics })
+        let mut known = secrets.unwrap_or_default().lines().map(|line| Secret::of(line.to_owned()));
+        let token = known.next().map_or_else(Secret::new, Ok)?;
+        Ok(Self { port, hosts, token, keys: Mutex::new(known.collect()), metrics })
+    }
+
+    /// The token and the unused keys, one in each line.
+    pub(crate) fn secrets(&self) -> String {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::iter::once(&self.token).chain(keys.iter());
+        all.map(|secret| format!("{}\n", secret.reveal())).collect()
     }
 
     /// A new one-time key.

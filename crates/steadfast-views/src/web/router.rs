@@ -58,15 +58,11 @@ pub(super) fn router(app: Arc<App>) -> Router {
 
 async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
     let form = PostedForm::wanted(request.headers());
-    // A task of its own: a panic in it is an answer to this request, and no other request notices.
-    let answered = tokio::spawn(async move {
-        let (parts, body) = request.into_parts();
-        match app.guard.check(&parts) {
-            Ok(()) => routed(app, &parts, body).await,
-            Err(refusal) => answer::refused(refusal, form),
-        }
-    });
-    let mut response = answered.await.unwrap_or_else(|_| answer::closing(failed(form)));
+    let (parts, body) = request.into_parts();
+    let mut response = match app.guard.check(&parts) {
+        Ok(()) => routed(app, &parts, body).await,
+        Err(refusal) => answer::refused(refusal, form),
+    };
     answer::secure(&mut response);
     response
 }
@@ -223,11 +219,8 @@ fn entered(fields: &Fields) -> actions::ActionFields {
     }
 }
 
-/// Works on a thread of its own; a panic there is an answer, too.
+/// Works on a thread of its own. It is not done if the server ends first.
 async fn blocking(form: PostedForm, work: impl FnOnce() -> Response + Send + 'static) -> Response {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| failed(form))
-}
-
-fn failed(form: PostedForm) -> Response {
-    answer::problem(500, "internal error", "report this as a bug, with the log that `steadfast doctor` names", form)
+    let ended = |_| answer::problem(503, "the server ends", "start `steadfast ui` again", form);
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(ended)
 }

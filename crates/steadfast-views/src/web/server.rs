@@ -1,7 +1,6 @@
 //! Accepts connections on loopback, a bounded number at once, each with limits on its headers and its time.
 
 use std::net::TcpListener;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(30);
 const MOST_HEADER_BYTES: usize = 32 << 10;
 /// How long requests under way may take to end.
 const GRACE: Duration = Duration::from_secs(2);
-/// After a failed accept, when too many files may be open, and after a panic.
+/// After a failed accept, when too many files may be open.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Threads that build pages and wait for commands.
 const WORKERS: usize = 16;
@@ -39,13 +38,7 @@ pub(super) fn serve(
     let runtime = builder.enable_all().max_blocking_threads(WORKERS).build()?;
     let looking = {
         let app = Arc::clone(app);
-        let look = move || {
-            // After a panic it begins anew, or open pages would show old facts for ever.
-            while catch_unwind(AssertUnwindSafe(|| app.streams.work(&app.paths))).is_err() {
-                std::thread::sleep(PAUSE);
-            }
-        };
-        std::thread::Builder::new().name("changes".into()).spawn(look)?
+        std::thread::Builder::new().name("changes".into()).spawn(move || app.streams.work(&app.paths))?
     };
     let (sender, ended) = oneshot::channel();
     // Without a sender of signals, it works until it is killed.

@@ -32,7 +32,7 @@ impl InMemory {
     /// `program` runs the commands of actions.
     pub fn new(paths: Paths, program: PathBuf) -> io::Result<Self> {
         let actions = Actions::new(paths.clone(), program);
-        let app = Arc::new(App::new(paths, RequestGuard::new(PORT, &[], None)?, actions, false));
+        let app = Arc::new(App::new(paths, RequestGuard::new(PORT, &[], None, None)?, actions, false));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { router: router::router(Arc::clone(&app)), app, runtime })
     }

@@ -17,7 +17,7 @@ Exit codes: 0 stopped, 3 inside an agent, 4 the port is in use, 130 interrupted"
 )]
 pub(crate) struct UiArgs {
     /// Port to listen on [default: a free one]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), overrides_with = "port")]
     pub(crate) port: Option<u16>,
     /// Open the page in the browser
     #[arg(long, overrides_with = "no_open")]
@@ -34,6 +34,12 @@ pub(crate) struct UiArgs {
     /// File with a token of at least 32 characters that opens /metrics as `Authorization: Bearer`
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics_token: Option<PathBuf>,
+    /// How often a panic has restarted it
+    #[arg(long, hide = true, default_value_t = 0)]
+    pub(crate) restarts: u32,
+    /// Where a restarted server reads the secrets of the one before
+    #[arg(long, hide = true)]
+    pub(crate) secrets: Option<PathBuf>,
 }
 
 impl UiArgs {

@@ -1,7 +1,8 @@
 //! `steadfast ui`: serves the page until it is stopped. Actions of the page run commands of this program, so they come
 //! from the terminal in which the person started it. It shows the memory of all sessions, so no agent may start it.
 
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::os::fd::IntoRawFd as _;
 use std::path::{Path, absolute};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::{own_paths, refuse_agents};
 use crate::cli::UiArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
-use crate::programs;
+use crate::{programs, restart};
 
 /// How often it looks whether the terminal is in front again.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -29,12 +30,17 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UiArgs, json: bool) -> CommandR
     let requests = interrupt::requests()?;
     let server = bind(paths, arguments)?;
     let (links, port) = (server.links(), server.port());
-    let link = links.link()?;
-    print(&link, port, arguments.read_only, json)?;
-    introduce(arguments);
-    if arguments.opens_browser() {
-        open(&link);
+    let is_first = arguments.restarts == 0;
+    if is_first {
+        let link = links.link()?;
+        print(&link, port, arguments.read_only, json)?;
+        introduce(arguments);
+        if arguments.opens_browser() {
+            open(&link);
+        }
     }
+    let secrets_of = links.clone();
+    restart::enable(arguments.restarts, move |command| hand_over(command, port, &secrets_of.secrets()));
     if std::io::stdin().is_terminal() {
         let read_only = arguments.read_only;
         std::thread::spawn(move || answer_enter(&links, port, read_only, json));
@@ -46,12 +52,26 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UiArgs, json: bool) -> CommandR
     Ok(CommandOutput { code, ..CommandOutput::default() })
 }
 
+/// Lets a restarted server listen where this one did, and accept the same browsers. The secrets pass through a pipe:
+/// other processes of the user can read arguments and environment.
+fn hand_over(command: &mut Command, port: u16, secrets: &str) {
+    command.args(["--port", &port.to_string()]);
+    let Ok((reader, mut writer)) = std::io::pipe() else { return };
+    let is_handed = rustix::io::fcntl_setfd(&reader, rustix::io::FdFlags::empty()).is_ok()
+        && writer.write_all(secrets.as_bytes()).is_ok();
+    if is_handed {
+        command.arg("--secrets").arg(format!("/dev/fd/{}", reader.into_raw_fd()));
+    }
+}
+
 fn bind(paths: Paths, arguments: &UiArgs) -> Result<WebServer, CliError> {
+    let secrets = arguments.secrets.as_ref().map(fs_err::read_to_string).transpose()?;
     let options = Options {
         port: arguments.port,
         read_only: arguments.read_only,
         hosts: &arguments.allow_host,
         metrics_token: arguments.metrics_token.as_deref(),
+        secrets: secrets.as_deref(),
     };
     WebServer::bind(paths, std::env::current_exe()?, &options).map_err(|error| {
         let code = match error {

@@ -37,7 +37,7 @@ impl McpClient {
             if self.replies.read_line(&mut line)? == 0 {
                 return Err(io::Error::other(format!("the server closed its stdout instead of answering {method}")));
             }
-            let mut reply: Value = serde_json::from_str(&line)?;
+            let mut reply: Value = serde_json::from_slice(line.as_bytes())?;
             if !reply["error"].is_null() {
                 return Err(io::Error::other(format!("the server refused {method}: {}", reply["error"])));
             }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::attempts::eventually;
 use crate::env::Env;
 
 /// Longer than any answer takes.
@@ -107,6 +108,17 @@ impl Ui {
         let _ =
             stream.write_all(request(method, path, &[headers, &[("connection", "close")]].concat(), body).as_bytes());
         read_reply(stream)
+    }
+
+    /// Makes a request that the server does not survive, and waits until it listens again.
+    fn is_cut_off(&self, path: &str) {
+        let mut stream = self.connect();
+        let headers = [("host", &*self.host()), ("cookie", &self.cookie)];
+        stream.write_all(request("GET", path, &headers, "").as_bytes()).unwrap();
+        let mut reply = Vec::new();
+        let read = stream.read_to_end(&mut reply);
+        assert!(reply.is_empty(), "{read:?} {}", String::from_utf8_lossy(&reply));
+        eventually(|| TcpStream::connect(("127.0.0.1", self.port)).ok());
     }
 
     fn get(&self, path: &str) -> Reply {

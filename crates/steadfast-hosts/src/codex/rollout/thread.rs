@@ -76,7 +76,7 @@ impl Thread {
 
     /// What an earlier reading left; `None` if that is nothing, or of another version of this program.
     pub(super) fn remembered(path: &Path, carry: &str) -> Option<Self> {
-        let thread: Self = serde_json::from_str(carry).ok()?;
+        let thread: Self = serde_json::from_slice(carry.as_bytes()).ok()?;
         Some(Self { file: Self::unread(path).file, ..thread })
     }
 

@@ -6,7 +6,7 @@ const OWN: &str = "127.0.0.1:7777";
 
 fn guard(tunnels: &[&str]) -> RequestGuard {
     let tunnels: Vec<String> = tunnels.iter().map(|name| (*name).to_owned()).collect();
-    RequestGuard::new(7777, &tunnels, Some(Secret::of("m".repeat(32)))).unwrap()
+    RequestGuard::new(7777, &tunnels, Some(Secret::of("m".repeat(32))), None).unwrap()
 }
 
 fn cookie(guard: &RequestGuard) -> String {

@@ -242,7 +242,7 @@ impl ScriptedClient<'_> {
         });
         let reply = self.stage.run(&["hook", "claude"], &merged(input, fields).to_string())?;
         let reply = if reply.trim().is_empty() { "null" } else { &reply };
-        serde_json::from_str(reply).with_context(|| format!("reply of hook {event}"))
+        serde_json::from_slice(reply.as_bytes()).with_context(|| format!("reply of hook {event}"))
     }
 
     fn write_script(&self, content: &str) -> std::io::Result<()> {

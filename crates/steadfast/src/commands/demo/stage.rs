@@ -87,7 +87,7 @@ impl Stage {
     }
 
     pub(super) fn json(&self, arguments: &[&str]) -> anyhow::Result<Value> {
-        Ok(serde_json::from_str(&self.run(arguments, "")?)?)
+        Ok(serde_json::from_slice(self.run(arguments, "")?.as_bytes())?)
     }
 
     /// The goal as `goal status --json` prints it.

@@ -112,7 +112,7 @@ impl Collector {
 
 /// `{"partialSuccess": {"rejectedSpans": "3", "errorMessage": "…"}}`
 fn left_out(answer: &str) -> Option<String> {
-    let answer: Value = serde_json::from_str(answer).ok()?;
+    let answer: Value = serde_json::from_slice(answer.as_bytes()).ok()?;
     let partial = answer["partialSuccess"].as_object()?;
     let count = partial.iter().filter(|(key, _)| key.starts_with("rejected")).find_map(|(_, count)| {
         // A 64-bit number is a string in this encoding, but not all collectors know that.

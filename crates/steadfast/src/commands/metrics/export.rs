@@ -197,7 +197,7 @@ impl Exporter<'_> {
     /// A file that cannot be read as ours counts as none: at worst something is sent again.
     fn load(&self) -> Result<SentFile, ExportError> {
         let text = bounded::text_if_exists(&self.file(), LARGEST_FILE)?.unwrap_or_default();
-        Ok(serde_json::from_str(&text).unwrap_or_default())
+        Ok(serde_json::from_slice(text.as_bytes()).unwrap_or_default())
     }
 
     fn save(&self, file: &SentFile) -> Result<(), ExportError> {

@@ -88,7 +88,7 @@ fn permissions(agent: &AgentPlan, config: &AgentsConfig) -> String {
 
 fn read(ledger: &Path) -> std::io::Result<BTreeMap<String, String>> {
     let text = bounded::text_if_exists(ledger, 16 * 1024 * 1024)?.unwrap_or_else(|| "{}".to_owned());
-    Ok(serde_json::from_str(&text)?)
+    Ok(serde_json::from_slice(text.as_bytes())?)
 }
 
 fn write(ledger: &Path, printed: &BTreeMap<String, String>) -> std::io::Result<()> {

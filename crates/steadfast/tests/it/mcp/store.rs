@@ -64,7 +64,7 @@ fn a_replaced_store_is_reopened() {
 }
 
 #[test]
-fn a_panic_in_a_tool_is_its_answer_and_the_server_works_on() {
+fn a_panic_in_a_tool_is_its_answer_and_the_server_restarts() {
     let world = World::new();
     let mut server = world.server_with(&[SESSION[0], ("STEADFAST_CRASH_AT", "mcp.tool")]);
     let text = refusal(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));

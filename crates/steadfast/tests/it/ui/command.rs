@@ -155,7 +155,7 @@ fn an_agent_may_not_look_at_all_sessions() {
 }
 
 #[test]
-fn a_panic_is_an_answer_and_the_server_works_on() {
+fn a_panic_restarts_the_server_for_the_same_browsers() {
     for place in ["ui.page", "ui.request"] {
         let env = Env::new();
         env.start(&["Make every test pass"]);
@@ -163,13 +163,12 @@ fn a_panic_is_an_answer_and_the_server_works_on() {
         command.env("STEADFAST_CRASH_AT", place);
         let mut ui = Ui::start_unentered(command);
         if place == "ui.request" {
-            ui.ask("GET", ui.key_path(), &[("host", &ui.host())], "").is(500, "internal error");
+            ui.is_cut_off(ui.key_path());
         }
+        // The link that was printed before works after the restart.
         ui.enter();
         if place == "ui.page" {
-            let failed = ui.get("/");
-            failed.is(500, "report this as a bug");
-            assert!(failed.header("content-security-policy").is_some(), "{failed:?}");
+            ui.is_cut_off("/");
         }
         ui.get("/").is(200, "Make every test pass");
         let log = std::fs::read_to_string(env.home().join("log/hooks.log")).unwrap();
