@@ -52,5 +52,6 @@ fn program() -> Result<PathBuf, CliError> {
 }
 
 fn cannot_start(error: &std::io::Error) -> CliError {
-    CliError::new(code::ENVIRONMENT, format!("cannot start {PROGRAM}: {error}"), "install it again with `cargo install --locked --force steadfast-fleet`")
+    let hint = "install it again with `cargo install --locked --force steadfast-fleet`";
+    CliError::new(code::ENVIRONMENT, format!("cannot start {PROGRAM}: {error}"), hint)
 }
