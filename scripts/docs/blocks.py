@@ -7,9 +7,12 @@ The blocks of a page run in order in one shell, in a home and a project of their
 - a ```yaml, ```toml, ```markdown or ```json block whose first line is a comment with a path becomes that file;
 - `<!-- sh: COMMAND -->`, and lines between `<!-- sh` and `-->`, run unseen: preparations and checks;
 - `<!-- with a live session -->` opens a session of Claude Code's stand-in in the project before the page begins;
-- `<!-- not run: WHY -->` above a block leaves it out; `<!-- until stopped -->` runs it until it has settled, and stops it.
+- `<!-- with a Temporal server -->` needs `temporal` (TEMPORAL_BIN) and `steadfast-fleet` (beside STEADFAST_BIN) for the
+  page, and puts them on PATH; without them the page is skipped. The page starts the server itself;
+- `<!-- not run: WHY -->` above a block leaves it out; `<!-- until stopped -->` runs it until it has settled, and stops it;
+  `<!-- in the background -->` runs it as in a terminal of its own, until the page ends.
 
-What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page writes.
+Exit code 77: all blocks that were run passed, but a page was skipped. What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page writes.
 """
 import contextlib
 import os
@@ -23,7 +26,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pages import REPOSITORY, blocks, is_run, pages
+from pages import ENDLESS, REPOSITORY, blocks, is_run, pages
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 # Pages whose commands are for a clone of this repository.
@@ -35,6 +38,7 @@ FILES = ("yaml", "toml", "markdown", "json")
 NAMED = re.compile(r"^(?:# |<!-- |// )(\.claude/[\w./-]+|~/[\w./-]+|[\w.-]+\.(?:md|sh|yaml|toml|json))(?: -->)?$")
 LIMIT = 180
 LIVE = "<!-- with a live session -->"
+TEMPORAL = "<!-- with a Temporal server -->"
 # Languages of blocks that are typed into a client.
 HOSTS = ("claude", "codex")
 RUN = ("sh", *HOSTS)
@@ -61,6 +65,8 @@ def script_of(todo):
             parts.append(f"{typing} <<'END OF TYPING'\n{block.text}END OF TYPING\n")
         elif block.mark == "until stopped":
             parts.append(f"until_stopped <<'END OF THE BLOCK'\n{block.text}END OF THE BLOCK\n")
+        elif block.mark == "in the background":
+            parts.append(f"in_background <<'END OF THE BLOCK'\n{block.text}END OF THE BLOCK\n")
         else:
             parts.append(block.text)
     parts.append(f"echo {len(todo)} >&9\n")
@@ -81,6 +87,24 @@ until_stopped() {
 }
 """
 
+# Runs a block as in another terminal, with what it prints in `$SANDBOX/background.N`. A block that ends before the page
+# has failed; the page sees that at its next step that needs it.
+IN_BACKGROUND = r"""
+backgrounds=0
+in_background() {
+  backgrounds=$((backgrounds + 1))
+  cat > "$SANDBOX/background.sh.$backgrounds"
+  bash -e "$SANDBOX/background.sh.$backgrounds" < /dev/null > "$SANDBOX/background.$backgrounds" 2>&1 9>&- &
+}
+# until_ok COMMAND: tries it until it succeeds; prints what blocks in the background said if it does not.
+until_ok() {
+  for _ in $(seq 300); do if "$@" > "$SANDBOX/tried" 2>&1; then return; fi; sleep 0.2; done
+  tail -n 20 "$SANDBOX"/tried "$SANDBOX"/background.[0-9]*
+  echo "not within a minute: $*"
+  return 1
+}
+"""
+
 AGENT = r"""#!/bin/sh
 # Stands in for a client in runs: does what $AGENT says, and answers as Claude Code does.
 case $1 in --version) echo '2.1.197 (Claude Code)'; exit ;; esac
@@ -90,12 +114,35 @@ if [ -f "$AGENT" ]; then . "$AGENT"; fi
 usage='"usage":{"input_tokens":900,"output_tokens":80}'
 printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","total_cost_usd":0.01,%s}\n' "$said" "$usage"
 """
-CODEX = "#!/bin/sh\ncase $1 in --version) echo 'codex-cli 0.166.0' ;; *) exit 1 ;; esac\n"
+CODEX = r"""#!/bin/sh
+case $1 in
+  --version) echo 'codex-cli 0.166.0' ;;
+  # What `goal resume --continue` calls.
+  exec) printf '%s\n' "$@" > "$SANDBOX/codex.argv" ;;
+  *) exit 1 ;;
+esac
+"""
 
 
 def program(path, text):
     path.write_text(text)
     path.chmod(0o755)
+
+
+def fleet_programs():
+    """The programs that a page with a Temporal server needs, by their names on PATH; paths that are not there are `None`."""
+    server = os.environ.get("TEMPORAL_BIN")
+    paths = {"temporal": server and Path(server),
+             "steadfast-fleet": Path(os.environ["STEADFAST_BIN"]).with_name("steadfast-fleet")}
+    return {name: path if path and path.is_file() else None for name, path in paths.items()}
+
+
+def missing(page):
+    """Why a page cannot be run here, or an empty text."""
+    if TEMPORAL not in page.read_text():
+        return ""
+    absent = [name for name, path in fleet_programs().items() if path is None]
+    return f"{' and '.join(absent)} cannot be had here" if absent else ""
 
 
 def world(sandbox):
@@ -147,8 +194,11 @@ def run_page(page, todo):
     with tempfile.TemporaryDirectory(prefix="docs-", ignore_cleanup_errors=True) as directory:
         sandbox = Path(directory).resolve()
         environment = world(sandbox)
+        if TEMPORAL in page.read_text():
+            for name, path in fleet_programs().items():
+                (sandbox / "bin" / name).symlink_to(path)
         clients = start_clients(page, todo, sandbox, environment)
-        (sandbox / "page.sh").write_text(UNTIL_STOPPED + script_of(todo))
+        (sandbox / "page.sh").write_text(UNTIL_STOPPED + IN_BACKGROUND + script_of(todo))
         reached, log = sandbox / "reached", sandbox / "log"
         command = f"exec bash {shlex.quote(str(sandbox / 'page.sh'))} 9>{shlex.quote(str(reached))}"
         with log.open("wb") as output:
@@ -179,7 +229,7 @@ def main(wanted):
     for needed in ("git", "bash", "jq", "sqlite3"):
         if not shutil.which(needed):
             sys.exit(f"{needed} is needed; ./test installs it")
-    work, left_out = [], []
+    work, left_out, skipped = [], [], []
     for page in pages():
         name = str(page.relative_to(REPOSITORY))
         if not is_run(page) or wanted and name not in wanted:
@@ -187,17 +237,21 @@ def main(wanted):
         todo = []
         for block in blocks(page):
             counts = block.language in RUN or named_file(block)
-            why = ELSEWHERE.get(name) or (block.mark if block.mark != "until stopped" else "")
+            why = ELSEWHERE.get(name) or (block.mark if block.mark not in ENDLESS else "")
             if counts and why:
                 left_out.append(f"{block.place}: {why}")
             elif counts:
                 todo.append(block)
-        if any(block.language in RUN for block in todo):
+        if not any(block.language in RUN for block in todo):
+            continue
+        if why := missing(page):
+            skipped.append(f"{name}, {len(todo)} blocks: {why}")
+        else:
             work.append((page, todo))
     passed, failed = 0, 0
     # Most of their time is waiting.
     with ThreadPoolExecutor(3) as pool:
-        for (page, todo), (done, problem) in zip(work, pool.map(run_page, *zip(*work))):
+        for (page, todo), (done, problem) in zip(work, pool.map(lambda one: run_page(*one), work)):
             passed += done
             failed += len(todo) - done
             name = page.relative_to(REPOSITORY)
@@ -206,8 +260,12 @@ def main(wanted):
                 print(problem, flush=True)
     for line in left_out:
         print(f"not run {line}")
+    for line in skipped:
+        print(f"!! SKIPPED {line}")
     print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    if failed or not passed and not skipped:
+        return 1
+    return 77 if skipped else 0
 
 
 if __name__ == "__main__":

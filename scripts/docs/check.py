@@ -1,5 +1,5 @@
 """Checks the documentation without a network: links and anchors in the sources and in the built site, the table of
-contents, and the width of lines. Addresses elsewhere are checked for their form only."""
+contents, the width of lines, and that commands are in blocks that are run. Addresses elsewhere are checked for their form only."""
 import argparse
 import re
 import sys
@@ -15,6 +15,9 @@ CODE = re.compile(r"(`+)(?:(?!\1).)*?\1")
 WIDEST = 120
 # Others are neither run nor checked by their name, as `bash` or `console` would be.
 LANGUAGES = {"sh", "claude", "codex", "text", "yaml", "toml", "json", "markdown"}
+# A block of `text` that begins so is typed into a terminal: `blocks.py` has to run it, or a mark says why not. In
+# generated pages such a block is a synopsis.
+COMMAND = re.compile(r"(?:\$ |steadfast |export |temporal |cargo |npm |git |sudo |cd )")
 DOCS = REPOSITORY / "docs"
 # Written by tests or scripts; a line there is as long as what it says.
 GENERATED = {DOCS / "reference", DOCS / "reliability.md", DOCS / "benchmarks.md"}
@@ -38,10 +41,13 @@ def anchors(page):
     return found
 
 
+def is_generated(page):
+    return any(page == one or one in page.parents for one in GENERATED)
+
+
 def is_wrapped(page):
     """Whether people write the lines of a page."""
-    is_generated = any(page == one or one in page.parents for one in GENERATED)
-    return not is_generated and (DOCS in page.parents or page.name == "README.md")
+    return not is_generated(page) and (DOCS in page.parents or page.name == "README.md")
 
 
 def of_sources():
@@ -51,6 +57,10 @@ def of_sources():
         if is_run(page):
             strange = [block for block in blocks(page) if block.language not in LANGUAGES]
             problems += [f"{block.place}: a block of `{block.language}`; write one of {sorted(LANGUAGES)}" for block in strange]
+            typed = [block for block in blocks(page) if block.language == "text" and COMMAND.match(block.text)]
+            typed = [] if is_generated(page) else typed
+            problems += [f"{block.place}: a command in a block of `text`; write `sh`, and `<!-- not run: WHY -->` above it "
+                         "if it cannot be run" for block in typed]
         for number, line in prose(page):
             where = f"{page.relative_to(REPOSITORY)}:{number}"
             if len(line) >= WIDEST and is_wrapped(page) and not line.lstrip().startswith(("|", "<!--")):

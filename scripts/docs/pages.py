@@ -5,7 +5,9 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^(\s*)(```+)(.*)$")
-HIDDEN = re.compile(r"^<!-- (sh|not run|until stopped)(?:: (.*?))?(?: -->)?$")
+HIDDEN = re.compile(r"^<!-- (sh|not run|until stopped|in the background)(?:: (.*?))?(?: -->)?$")
+# Marks of blocks that are run, but do not end by themselves.
+ENDLESS = ("until stopped", "in the background")
 
 
 @dataclass
@@ -16,7 +18,7 @@ class Block:
     line: int
     language: str
     text: str
-    # "" to run it; else why it is not run, or that it ends only when it is stopped.
+    # "" to run it; else one of `ENDLESS`, or why it is not run.
     mark: str = ""
 
     @property

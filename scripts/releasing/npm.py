@@ -35,7 +35,10 @@ def write(facts, output, licences):
         "os": ["linux", "darwin", "on-windows-use-wsl"],
         "optionalDependencies": {name(platform): facts.version for platform in PLATFORMS.values()},
     }
-    plain = {"README.md": (sources / "README.md").read_bytes(), **contents.plugin()}
+    pages = {f"man/{page}": text for page, text in sorted(contents.manual(facts).items())}
+    # npm links these into share/man of its prefix, so `man steadfast` works.
+    main["man"] = [f"./{page}" for page in pages]
+    plain = {"README.md": (sources / "README.md").read_bytes(), **contents.plugin(), **pages}
     plain |= {licence: licences[licence] for licence in contents.LICENCES}
     pack(facts, output, main, plain, {"bin/steadfast": (sources / "steadfast").read_bytes()})
 

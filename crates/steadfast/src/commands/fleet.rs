@@ -46,11 +46,12 @@ pub(crate) fn found() -> Option<PathBuf> {
 
 fn program() -> Result<PathBuf, CliError> {
     found().ok_or_else(|| {
-        let hint = "build it with `cargo build --release -p steadfast-fleet` and put it beside `steadfast` or on PATH";
+        let hint = "run `cargo install --locked steadfast-fleet`; in a clone, `cargo install --locked --path crates/steadfast-fleet`";
         CliError::new(code::ENVIRONMENT, format!("`{PROGRAM}` is not installed"), hint)
     })
 }
 
 fn cannot_start(error: &std::io::Error) -> CliError {
-    CliError::new(code::ENVIRONMENT, format!("cannot start {PROGRAM}: {error}"), "install it again; see docs/fleet.md")
+    let hint = "install it again with `cargo install --locked --force steadfast-fleet`";
+    CliError::new(code::ENVIRONMENT, format!("cannot start {PROGRAM}: {error}"), hint)
 }

@@ -45,16 +45,52 @@ fn bash_completes_verbs_flags_and_values() {
     assert_eq!(complete("steadfast __", path), "");
 }
 
+/// Types a word and the Tab key into a zsh with a terminal, as a user does; `steadfast` there prints its arguments.
+const ZSH: &str = r#"
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; steadfast() print got: \"\$@\" :end; print rea''dy"
+zpty -r shell said '*ready*'
+zpty -w -n shell $'steadfast goal stat\t\n'
+zpty -r shell said '*got:*:end*'
+print -r -- "${${said##*got: }%% :end*}"
+"#;
+
 #[test]
-fn zsh_and_fish_accept_their_scripts() {
+fn zsh_completes_a_verb() {
     let env = Env::new();
-    for shell in ["zsh", "fish"] {
-        let script = script(&env, shell);
-        if has(shell) {
-            let output = finish(Command::new(shell).arg("-n").arg(script), b"");
-            assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{shell}: {output:?}");
-        }
+    let script = script(&env, "zsh");
+    if has("zsh") {
+        let folder = env.path("completions");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::rename(script, folder.join("_steadfast")).unwrap();
+        let mut zsh = Command::new("zsh");
+        let output = finish(zsh.args(["-f", "-c", ZSH, "zsh"]).arg(folder).env("HOME", env.home()), b"");
+        assert_eq!((output.code, output.stdout.trim()), (0, "goal status"), "{output:?}");
     }
+}
+
+#[test]
+fn fish_completes_verbs_and_flags() {
+    let env = Env::new();
+    let script = script(&env, "fish");
+    if has("fish") {
+        let complete = |words: &str| {
+            let text = format!("source '{}'; complete -C '{words}'", script.display());
+            let mut fish = Command::new("fish");
+            let output = finish(fish.args(["--no-config", "-c", &text]).env("HOME", env.home()), b"");
+            assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{words}: {output:?}");
+            let words = output.stdout.lines().map(|line| line.split('\t').next().unwrap().to_owned());
+            words.collect::<Vec<_>>()
+        };
+        assert_eq!(complete("steadfast goal sta"), ["start", "status"]);
+        assert_eq!(complete("steadfast goal start --verif"), ["--verify"]);
+    }
+}
+
+#[test]
+fn completions_exist_for_three_shells() {
+    let env = Env::new();
     env.run(&["completions", "tcsh"]).fails_with(1, "invalid value 'tcsh'");
     assert_eq!(env.run(&["completions", "fish", "--json"]).succeeds().json()["shell"], "fish");
 }

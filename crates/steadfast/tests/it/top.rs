@@ -301,6 +301,7 @@ fn a_missing_fleet_program_is_an_error_with_a_hint() {
         copy.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", "/usr/bin:/bin");
         let output = finish(&mut copy, b"");
         assert_eq!(output.code, 4, "{}", output.stderr);
-        assert!(output.stderr.contains("`steadfast-fleet` is not installed") && output.stderr.contains("hint: "));
+        assert!(output.stderr.contains("`steadfast-fleet` is not installed"), "{}", output.stderr);
+        assert!(output.stderr.contains("hint: run `cargo install --locked steadfast-fleet`"), "{}", output.stderr);
     }
 }
