@@ -6,8 +6,8 @@ usage: soak.py --binary STEADFAST [--calls N] [--seed N] [--sessions N]
 Prints a line every 5 %: sizes of the store and its log, wall and CPU time per call, the largest memory of a call. Between two
 lines, 25 days go by for everything that is over, so that a whole run takes 500 days, and retention has work to do; for upkeep
 itself they go by evenly, so a call stands for seven minutes. At the end
-the tokens that were counted must be those that were written, and the store must not grow in the second half; otherwise the exit
-code is 1. Calls come from a process of its own that looks like a client, goals from this one, which looks like a person.
+the tokens that were counted must be those that were written, the store must not grow in the second half, and a call must need
+no more processor time and memory in the last fifth than in the second; otherwise the exit code is 1. Calls come from a process of its own that looks like a client, goals from this one, which looks like a person.
 """
 
 import argparse
@@ -108,6 +108,9 @@ AGED = {
 }
 DAYS_BETWEEN_LINES = 25
 CALLS_BETWEEN_MOMENTS = 10
+# A shorter run ends before anything is old enough to go.
+LEAST_CALLS = 50_000
+MOST_GROWTH = 1.25
 WORDS = "parser lexer reader cache index query plan".split()
 
 
@@ -118,7 +121,7 @@ class Soak:
         self.home = f"{work}/home"
         self.store = f"{self.home}/goals.db"
         self.answers = self.written = self.done = self.started = self.ended_tokens = 0
-        self.sizes = []
+        self.sizes, self.times, self.peaks = [], [], []
         self.environment = {"PATH": os.environ["PATH"], "HOME": work, "STEADFAST_HOME": self.home, "STEADFAST_NO_WATCH": "1",
                             "CLAUDE_CONFIG_DIR": f"{work}/claude"}
         os.makedirs(self.home)
@@ -199,6 +202,8 @@ class Soak:
         size = lambda path: os.path.getsize(path) / 1e6 if os.path.exists(path) else 0.0
         calls = max(1, self.done - self.since)
         self.sizes.append(size(self.store))
+        self.times.append(self.cpu / calls)
+        self.peaks.append(self.peak)
         print(f"{self.done:9,} {size(self.store):9.2f} {size(self.store + '-wal'):8.2f} {self.wall / calls * 1000:8.1f} {self.cpu / calls * 1000:8.1f} "
               f"{self.peak:8.1f} {self.started:9,}", flush=True)
         self.forget()
@@ -213,16 +218,25 @@ class Soak:
         faults = [row[0] for row in db.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
         states = dict(db.execute("SELECT status || coalesce(' ' || paused_reason, ''), count(*) FROM goals GROUP BY 1"))
         print(f"goals: {states}\ntokens written {self.written:,}, counted {counted:,}; faults: {faults or 'none'}")
-        log = f"{self.home}/hooks.log"
+        log = f"{self.home}/log/hooks.log"
         if os.path.exists(log):
             lines = open(log).read().splitlines()
             print(f"hooks.log has {len(lines)} lines, the last: {lines[-1] if lines else ''}")
-        half = len(self.sizes) // 2
-        # A short run ends before anything is old enough to go.
-        grows = self.given.calls >= 50_000 and max(self.sizes[half:]) > 1.25 * max(self.sizes[half - 4:half])
-        if grows:
-            print(f"the store grows: {', '.join(f'{size:.1f}' for size in self.sizes)} MB", file=sys.stderr)
-        return 0 if counted == self.written and not faults and not grows else 1
+        grown = list(self.grown()) if self.given.calls >= LEAST_CALLS else []
+        for what in grown:
+            print(f"it grows: {what}", file=sys.stderr)
+        return 0 if counted == self.written and not faults and not grown else 1
+
+    def grown(self):
+        """What was larger at the end than before."""
+        half, fifth = len(self.sizes) // 2, len(self.sizes) // 5
+        if max(self.sizes[half:]) > MOST_GROWTH * max(self.sizes[half - 4:half]):
+            yield f"the store: {', '.join(f'{size:.1f}' for size in self.sizes)} MB"
+        for what, lines in (("processor time of a call", self.times), ("memory of a call", self.peaks)):
+            before, after = sum(lines[fifth:2 * fifth]), sum(lines[-fifth:])
+            if after > MOST_GROWTH * before:
+                yield f"{what}: {after / before:.2f} times that of the second fifth"
+
 
 
 def main():
