@@ -169,6 +169,19 @@ fn setup_asks_in_plain_words_and_an_empty_answer_is_the_default() {
     assert!(!machine.env.claude_config().join("commands/rate-limit-options.md").exists(), "the default is no");
 }
 
+/// A run needs no client that is set up, and a person who is asked comes first.
+#[test]
+fn an_approval_is_a_run_that_needs_you_and_comes_next() {
+    let world = crate::approvals::waiting(&[2]);
+    let said = world.env.run(&[]);
+    let row = |name: &str| said.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+    assert!(row("goals").ends_with("none"), "{said:?}");
+    assert!(row("runs").ends_with("1 needs you"), "{said:?}");
+    assert!(said.stdout.contains("next: steadfast pipeline "), "{said:?}");
+    let json = world.env.run(&["--json"]).json();
+    assert_eq!((&json["goals_need_you"], &json["runs_need_you"]), (&json!(0), &json!(1)), "{json:#}");
+}
+
 #[test]
 fn doctor_fix_repairs_what_was_set_up_and_says_what_it_cannot() {
     let machine = Machine::claude();
