@@ -8,10 +8,13 @@ mod imports;
 pub(crate) mod repair;
 mod service;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::json;
-use steadfast_hosts::install::{self, Consent, InstallPlan, InstallRequest, SetupLock, is_set_up, shell_word};
+use steadfast_hosts::install::{
+    self, Ask, Consent, InstallPlan, InstallRequest, Question, SetupLock, is_set_up, shell_word,
+};
 use steadfast_hosts::{HostAdapter, adapter, installed_version};
 use steadfast_model::clock;
 use steadfast_model::host::Host;
@@ -36,6 +39,10 @@ struct SetupSummary {
     notes: Vec<String>,
     /// Goals of other stores that are here now, or would be.
     imports: Vec<String>,
+    /// What a dry run does not decide.
+    questions: Vec<String>,
+    /// The user said no to a change.
+    is_refused: bool,
     products: Vec<&'static str>,
     /// Names of our commands that are the user's own files.
     kept: Vec<String>,
@@ -117,7 +124,7 @@ fn of_host(
         let plan = if arguments.uninstall {
             install::plan_uninstall(&paths.home, host, &config_dir, done)?
         } else {
-            plan_install(adapter, paths, &config_dir, arguments)?
+            plan_install(adapter, paths, &config_dir, arguments, &mut summary.questions)?
         };
         summary.add(plan, host.capabilities().product, arguments)?;
         if !arguments.uninstall {
@@ -148,7 +155,9 @@ impl SetupSummary {
         if plan.is_empty() {
             return Ok(());
         }
-        if !self.found.is_empty() && !asking::agrees(&plan, product, arguments)? {
+        let is_of_client = arguments.what.as_deref() != Some(SERVICE);
+        if is_of_client && !arguments.uninstall && !asking::agrees(&plan, product, arguments)? {
+            self.is_refused = true;
             self.notes.push(format!("{product} is unchanged: you said no"));
             return Ok(());
         }
@@ -198,7 +207,9 @@ impl SetupSummary {
         let products = self.products.join(" and ");
         let commands = commands_of(hosts, &self.kept);
         let files = self.files.len();
-        let first = if self.changes.is_empty() && !self.imports.is_empty() {
+        let first = if self.changes.is_empty() && self.is_refused {
+            "nothing was changed".to_owned()
+        } else if self.changes.is_empty() && !self.imports.is_empty() {
             String::new()
         } else if self.changes.is_empty() {
             "nothing to change".to_owned()
@@ -219,6 +230,7 @@ impl SetupSummary {
         let lines = std::iter::once(first)
             .filter(|first| !first.is_empty())
             .chain(self.imports.iter().cloned())
+            .chain(self.questions.iter().map(|question| format!("asked: {question}")))
             .chain(table)
             .chain(next)
             .chain(self.notes.iter().map(|note| format!("note: {note}")));
@@ -228,6 +240,9 @@ impl SetupSummary {
             "dry_run": arguments.dry_run, "files": files, "changes": self.changes, "imports": self.imports,
             "notes": self.notes,
         });
+        if arguments.dry_run {
+            json["questions"] = json!(self.questions);
+        }
         if !self.found.is_empty() {
             json["clients"] = self.found.iter().map(FoundHost::json).collect();
         }
@@ -254,7 +269,16 @@ fn plan_install(
     paths: &Paths,
     config_dir: &Path,
     arguments: &SetupArgs,
+    questions: &mut Vec<String>,
 ) -> Result<InstallPlan, CliError> {
+    // A dry run lists the questions, and shows the plan without what they are about.
+    let listed = RefCell::new(Vec::new());
+    let list = |question: &Question<'_>| {
+        listed.borrow_mut().push(asking::in_a_line(question));
+        Ok(false)
+    };
+    let ask: Option<Ask<'_>> =
+        if arguments.dry_run { Some(&list) } else { can_ask(arguments).then_some(&ask_question) };
     let lasting_program = plugin::lasting_program()?;
     let plugin = plugin::files_for(&lasting_program);
     let plugin: Vec<(&str, &str)> = plugin.iter().map(|(path, text)| (*path, text.as_str())).collect();
@@ -269,9 +293,10 @@ fn plan_install(
         block_cap: consent(arguments.block_cap.is_some(), arguments.no_block_cap, arguments.yes),
         block_cap_value: arguments.block_cap,
         limit_dialog: consent(arguments.skip_limit_dialog, arguments.keep_limit_dialog, false),
-        ask: can_ask(arguments).then_some(&ask_question),
+        ask,
         now: &clock::to_rfc3339(clock::now()),
     })?;
+    questions.append(&mut listed.borrow_mut());
     Ok(plan)
 }
 
