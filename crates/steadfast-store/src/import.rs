@@ -91,6 +91,30 @@ impl Store {
     }
 }
 
+/// How many goals of the store at `path` are not in the one at `here`, which need not exist. Both are only read.
+pub fn goals_missing(here: &Path, path: &Path) -> Result<usize, StoreError> {
+    let theirs = goal_ids(path)?;
+    let ours = if here.exists() && !theirs.is_empty() { goal_ids(here)? } else { HashSet::new() };
+    Ok(theirs.difference(&ours).count())
+}
+
+/// The goals of a store of any version; an empty file has none.
+fn goal_ids(path: &Path) -> Result<HashSet<String>, StoreError> {
+    let explained = |error| with_path(path, error);
+    let db = connect_read_only(path)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    let read = |sql: &str| -> Result<Vec<String>, StoreError> {
+        let mut statement = db.prepare(sql)?;
+        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    };
+    let tables = read("SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('goals', 'goal_history')");
+    let mut ids = HashSet::new();
+    for table in tables.map_err(explained)? {
+        ids.extend(read(&format!("SELECT goal_id FROM {table}")).map_err(explained)?);
+    }
+    Ok(ids)
+}
+
 impl Store {
     /// Removes secrets from a column of the copy that is imported. Only the copy is locked.
     fn redact_copy(&self, table: &str, column: &str) -> Result<(), StoreError> {

@@ -62,7 +62,7 @@ use disk::refuse_network_file_system;
 pub use error::StoreError;
 use error::explain;
 pub use goals::{EventFilter, EventRow, GoalRef, Origin};
-pub use import::ImportReport;
+pub use import::{ImportReport, goals_missing};
 pub use ledger::{Cursor, Recorded, Source};
 pub use log_check::log_damage;
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, SessionRef, Snapshot};

@@ -11,6 +11,7 @@ pub(crate) mod hook;
 mod html;
 pub(crate) mod loops;
 pub(crate) mod metrics;
+mod other_stores;
 mod own_paths;
 pub(crate) mod person;
 pub(crate) mod run;

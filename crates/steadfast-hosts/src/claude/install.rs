@@ -30,8 +30,9 @@ const ASK_STATUS_LINE: Question<'_> = Question {
     default: true,
 };
 const ASK_BLOCK_CAP: Question<'_> = Question {
-    text: "Let goals in scripts (`claude -p`) work on for up to 100 answers without a tool call?",
-    change: "sets one variable in settings.json; Claude Code stops after 8 otherwise. The terminal does not need it",
+    text: "Let long goals continue in scripts that run `claude -p`?",
+    change: "Claude Code ends such a script after 8 answers in a row without an action; this makes it 100, by \
+        `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` in settings.json. If you never run `claude -p`, either answer is fine",
     default: true,
 };
 const ASK_LIMIT_DIALOG: Question<'_> = Question {

@@ -108,19 +108,19 @@ fn judge(found: &CodexHooks) -> DoctorCheck {
             "`steadfast setup codex` adds what is missing; Codex will ask you to trust it",
         );
     }
-    let gone = found.hooks.iter().find(|(_, command, _)| program_is_gone(command));
-    if let Some((_, command, _)) = gone {
+    if let Some(program) = found.hooks.iter().find_map(|(_, command, _)| gone_program(command)) {
         return warn(
             HOOKS,
-            format!("the program is gone: {command}"),
+            format!("the program is gone: {program}"),
             "`steadfast setup codex` names this one instead",
         );
     }
     ok(HOOKS, format!("{all} hooks, trusted"))
 }
 
-/// Only for a command without quotes: others would need a shell to parse.
-fn program_is_gone(command: &str) -> bool {
-    let program = command.split(' ').next().unwrap_or_default();
-    program.starts_with('/') && !Path::new(program).exists()
+/// The program of a hook, if it is not there. Only for a command without quotes: others would need a shell to parse.
+fn gone_program(command: &str) -> Option<&str> {
+    let start = command.rsplit("; exec ").next()?;
+    let program = start.split(' ').next()?;
+    (program.starts_with('/') && !Path::new(program).exists()).then_some(program)
 }

@@ -53,7 +53,20 @@ const EVENTS: [CodexEvent; 12] = [
     event("SessionEnd", 3),
 ];
 
+/// What the user reads while the program is missing, as JSON without a quote of the shell in it.
+const MISSING: &str = "{\"systemMessage\":\"steadfast: the program is missing, so no goal is driven. In a terminal: \
+    npm install -g steadfast && steadfast setup\"}";
+
 impl CodexEvent {
+    /// A program that is gone is reported once, at the start of a session; Codex would report a failure of every hook.
+    /// Codex runs the command in the user's own shell, so that it is in words that fish has too.
+    fn lasting_command(&self, program: &Path) -> String {
+        let otherwise =
+            if self.name == "SessionStart" { format!("exec echo '{MISSING}'") } else { "exit 0".to_owned() };
+        let found = format!("command -v {} >/dev/null", shell_word(&program.to_string_lossy()));
+        format!("{found} || {otherwise}; exec {}", hook_command(program))
+    }
+
     fn group(&self, command: &str) -> Value {
         let handler = json!({ "type": "command", "command": command, "timeout": self.timeout });
         match self.matcher {
@@ -84,6 +97,7 @@ pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<InstallPlan, 
     plan(request, &skills, server(request.lasting_program)?)
 }
 
+/// The command for one run, which this program starts.
 pub(super) fn hook_command(program: &Path) -> String {
     format!("{} hook codex", shell_word(&program.to_string_lossy()))
 }
@@ -132,7 +146,7 @@ pub(crate) fn plan(
 ) -> Result<InstallPlan, InstallError> {
     let mut setup = Setup::load(request.home, Host::Codex, request.config_dir)?;
     setup.config_toml()?;
-    if setup.codex_config(&hook_command(request.lasting_program), server)? {
+    if setup.codex_config(request.lasting_program, server)? {
         setup.own_file(evaluator::FILE, &evaluator::file(), "it judges goals")?;
     }
     for (name, text) in skills {
@@ -143,7 +157,7 @@ pub(crate) fn plan(
 
 impl Setup {
     /// Returns whether the evaluator is ours.
-    fn codex_config(&mut self, hook_command: &str, server: Value) -> Result<bool, InstallError> {
+    fn codex_config(&mut self, program: &Path, server: Value) -> Result<bool, InstallError> {
         let path = self.config_dir.join("config.toml");
         let current = read(&path)?;
         let base = self.without_us(&path, current.clone())?;
@@ -158,7 +172,7 @@ impl Setup {
         let in_toml = config::has_events(&theirs) && !has_hooks && self.old.entry(&hooks.path).is_none();
         let groups: Vec<Group> = EVENTS
             .iter()
-            .map(|event| Group { event: event.name.to_owned(), group: event.group(hook_command) })
+            .map(|event| Group { event: event.name.to_owned(), group: event.group(&event.lasting_command(program)) })
             .collect();
         let hooks_file = if in_toml { &path } else { &hooks.path };
         let mut edits = CodexEdits { trust: expected_trust(hooks_file, &groups), ..CodexEdits::default() };

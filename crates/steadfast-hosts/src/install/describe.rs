@@ -1,11 +1,13 @@
-//! A plan in words, for `--dry-run`: keys for files we share with the user, names for files that are ours.
+//! A plan in words: all of it for `--dry-run`, a line for each file before a question. Keys for files we share with the
+//! user, names for files that are ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::codex_config;
 use super::json::JsonDocument;
 use super::{Access, FileChange, InstallPlan};
 
@@ -48,6 +50,72 @@ impl InstallPlan {
             }
         }
         out
+    }
+}
+
+impl InstallPlan {
+    /// One line for each file that we share with the user, with the names of what changes in it, and one for each kind
+    /// of files that are ours.
+    pub fn outline(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut whole: BTreeMap<(char, Access), Vec<&Path>> = BTreeMap::new();
+        for change in &self.changes {
+            match names(change) {
+                names if names.is_empty() => whole.entry((sign(change), change.access)).or_default().push(&change.path),
+                names => lines.push(format!("{} {}: {}", sign(change), change.path.display(), names.join("; "))),
+            }
+        }
+        let files = |((sign, _), paths): ((char, Access), Vec<&Path>)| match paths.as_slice() {
+            [path] => format!("{sign} {}", path.display()),
+            paths => format!("{sign} {}: {} files", common_folder(paths).display(), paths.len()),
+        };
+        lines.extend(whole.into_iter().map(files));
+        lines
+    }
+}
+
+/// What is added, changed and removed in a file of settings, by name.
+fn names(change: &FileChange) -> Vec<String> {
+    let (Some(before), Some(after)) =
+        (content(change, change.before.as_deref()), content(change, change.after.as_deref()))
+    else {
+        return Vec::new();
+    };
+    let (mut added, mut changed, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    for key in keys {
+        let (old, new) = (before.get(key), after.get(key));
+        let list = match (old, new) {
+            (old, new) if old == new => continue,
+            (None, _) => &mut added,
+            (_, None) => &mut removed,
+            _ => &mut changed,
+        };
+        let members = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
+        let (old, new) = (members(old), members(new));
+        let differing: BTreeSet<&String> =
+            old.keys().chain(new.keys()).filter(|member| old.get(*member) != new.get(*member)).collect();
+        list.push(match differing.iter().next() {
+            Some(_) if differing.len() > 1 => format!("{key} ({})", differing.len()),
+            Some(member) => format!("{key}.{member}"),
+            None => key.clone(),
+        });
+    }
+    let listed = [("adds", added), ("changes", changed), ("removes", removed)];
+    let listed = listed.into_iter().filter(|(_, names)| !names.is_empty());
+    listed.map(|(verb, names)| format!("{verb} {}", names.join(", "))).collect()
+}
+
+/// The content of a file of settings; `None` for other files, and for what is not valid.
+fn content(change: &FileChange, text: Option<&str>) -> Option<Map<String, Value>> {
+    let extension = change.path.extension().and_then(|extension| extension.to_str());
+    match (extension, change.access) {
+        (Some("json"), Access::Inherited) => Some(JsonDocument::parse(&change.path, text).ok()?.root),
+        (Some("toml"), _) => match codex_config::content(&change.path, text).ok()? {
+            Value::Object(content) => Some(content),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -6,8 +6,8 @@ use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::change;
 use steadfast_model::goal::proof::Proof;
 
-use crate::EventFilter;
 use crate::testing::USER;
+use crate::{EventFilter, goals_missing};
 
 /// Another store with two goals of one session, the first of them replaced.
 fn other() -> World {
@@ -64,6 +64,34 @@ fn import_is_idempotent_and_leaves_the_original_unchanged() {
     assert_eq!((again.goals, again.to_history, again.events, again.already_here), (0, 0, 0, 1));
     assert_eq!(imported(&world), once);
     assert_eq!(files(path.parent().unwrap()), before, "the original and its directory");
+}
+
+#[test]
+fn goals_that_are_not_here_are_counted_without_a_change() {
+    let other = other();
+    let path = other.store.path().to_owned();
+    drop(other.store);
+    let before = files(path.parent().unwrap());
+    let mut world = World::new();
+    let here = world.store.path().to_owned();
+    assert_eq!(goals_missing(&here, &path).unwrap(), 2, "the replaced one too");
+    assert_eq!(goals_missing(&here.with_file_name("none.db"), &path).unwrap(), 2);
+    world.store.import(&path).unwrap();
+    assert_eq!(goals_missing(&here, &path).unwrap(), 0);
+    assert_eq!(files(path.parent().unwrap()), before);
+
+    let (_directory, old) = file_with(b"");
+    let db = read_write(&old);
+    migrate::build(&db, 1);
+    db.execute_batch(
+        "INSERT INTO goals (session_id, goal_id, objective, status, version, created_at_ms, updated_at_ms)
+           VALUES ('s', 'g', 'old work', 'complete', 4, 1, 2);",
+    )
+    .unwrap();
+    drop(db);
+    assert_eq!(goals_missing(&here, &old).unwrap(), 1, "of the first version");
+    let (_directory, broken) = file_with(&b"no database, but long enough to look at".repeat(50));
+    assert!(matches!(goals_missing(&here, &broken), Err(StoreError::Corrupt { .. })));
 }
 
 #[test]

@@ -24,8 +24,7 @@ use steadfast_system::config::{ConfigError, NotifyConfig};
 use steadfast_system::paths::Paths;
 use steadfast_system::{bounded, watch_lock};
 
-use super::own_paths;
-use super::setup::{plugin_stores, predecessor_store};
+use super::{other_stores, own_paths};
 use crate::error::code;
 use crate::mcp::client::McpClient;
 use crate::output::{self, CommandOutput, CommandResult};
@@ -64,7 +63,7 @@ pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: b
     let may_open = of_store.iter().all(|check| check.id != LOG);
     checks.extend(of_store);
     checks.extend(backups::check(paths));
-    checks.push(other_stores(paths));
+    checks.push(one_store(paths));
     checks.extend(predecessor());
     checks.push(program_on_path());
     for adapter in adapters() {
@@ -204,20 +203,25 @@ fn space(store: &Store) -> DoctorCheck {
 }
 
 /// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.
-fn other_stores(paths: &Paths) -> DoctorCheck {
-    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let Some(other) = plugin_stores("steadfast").into_iter().find(|store| real(store) != real(&paths.store)) else {
-        return ok("one_store", "hooks and terminal use the same store");
+fn one_store(paths: &Paths) -> DoctorCheck {
+    let Some(other) = other_stores::with_goals(paths).into_iter().next() else {
+        return ok("one_store", "no plugin keeps goals that are not in this store");
     };
-    let other = other.display();
-    let hint = format!(
-        "run `steadfast setup claude` to share one store, and `steadfast db import {other}` to import its goals"
-    );
-    warn("one_store", format!("another store holds goals: {other}"), hint)
+    let path = other.path.display();
+    match &other.missing {
+        Ok(goals) => {
+            let detail = format!("another store has {} that this one lacks: {path}", other_stores::count(*goals));
+            warn("one_store", detail, other.way_here())
+        }
+        Err(error) => {
+            let hint = format!("delete {path} if you do not need its goals");
+            warn("one_store", format!("another store cannot be read: {error}"), hint)
+        }
+    }
 }
 
 fn predecessor() -> Option<DoctorCheck> {
-    let store = predecessor_store()?;
+    let store = other_stores::predecessor()?;
     let store = store.display();
     let hint = format!(
         "run `steadfast db import {store}` to import them, and disable that plugin so that only one drives the agent"

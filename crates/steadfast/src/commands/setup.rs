@@ -4,14 +4,18 @@
 mod asking;
 mod exclude;
 mod found;
+mod imports;
 pub(crate) mod repair;
 mod service;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::json;
-use steadfast_hosts::install::{self, Consent, InstallPlan, InstallRequest, SetupLock, shell_word};
-use steadfast_hosts::{HostAdapter, adapter, adapters, installed_version};
+use steadfast_hosts::install::{
+    self, Ask, Consent, InstallPlan, InstallRequest, Question, SetupLock, is_set_up, shell_word,
+};
+use steadfast_hosts::{HostAdapter, adapter, installed_version};
 use steadfast_model::clock;
 use steadfast_model::host::Host;
 use steadfast_store::remove_stray_backups;
@@ -20,7 +24,7 @@ use steadfast_system::paths::Paths;
 pub(super) use self::asking::ask;
 use self::asking::{ask_question, can_ask};
 use self::found::FoundHost;
-use super::own_paths;
+use super::{other_stores, own_paths};
 use crate::cli::{SERVICE, SetupArgs};
 use crate::error::CliError;
 use crate::output::{self, CommandOutput, CommandResult};
@@ -33,6 +37,12 @@ struct SetupSummary {
     changes: Vec<String>,
     files: Vec<PathBuf>,
     notes: Vec<String>,
+    /// Goals of other stores that are here now, or would be.
+    imports: Vec<String>,
+    /// What a dry run does not decide.
+    questions: Vec<String>,
+    /// The user said no to a change.
+    is_refused: bool,
     products: Vec<&'static str>,
     /// Names of our commands that are the user's own files.
     kept: Vec<String>,
@@ -77,6 +87,10 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
             Err(error) => summary.fail(host.capabilities().product, host.name(), error),
         }
     }
+    let sets_up = |host: &Host| arguments.dry_run || is_set_up(&paths.home, host.name());
+    if !arguments.uninstall && done.iter().any(sets_up) {
+        imports::import(arguments.dry_run, &mut summary);
+    }
     let service = match (arguments.uninstall, what) {
         (true, None | Some(SERVICE)) => service::uninstall(&paths, arguments, &mut summary),
         (false, Some(SERVICE)) => service::install(&paths, arguments, &mut summary),
@@ -88,7 +102,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
     if arguments.uninstall && what.is_none() {
         exclude::uninstall(&paths, arguments, &mut summary);
     }
-    if let (false, Some(other)) = (arguments.uninstall, predecessor_store()) {
+    if let (false, Some(other)) = (arguments.uninstall, other_stores::predecessor()) {
         let import = format!("steadfast db import {}", shell_word(&other.to_string_lossy()));
         summary.notes.push(format!("the claude-goal plugin has goals of its own; import them with\n  {import}"));
     }
@@ -110,7 +124,7 @@ fn of_host(
         let plan = if arguments.uninstall {
             install::plan_uninstall(&paths.home, host, &config_dir, done)?
         } else {
-            plan_install(adapter, paths, &config_dir, arguments)?
+            plan_install(adapter, paths, &config_dir, arguments, &mut summary.questions)?
         };
         summary.add(plan, host.capabilities().product, arguments)?;
         if !arguments.uninstall {
@@ -141,7 +155,9 @@ impl SetupSummary {
         if plan.is_empty() {
             return Ok(());
         }
-        if !self.found.is_empty() && !asking::agrees(&plan, product, arguments)? {
+        let is_of_client = arguments.what.as_deref() != Some(SERVICE);
+        if is_of_client && !arguments.uninstall && !asking::agrees(&plan, product, arguments)? {
+            self.is_refused = true;
             self.notes.push(format!("{product} is unchanged: you said no"));
             return Ok(());
         }
@@ -163,7 +179,7 @@ impl SetupSummary {
         if self.failed.is_empty() {
             return None;
         }
-        for note in &self.notes {
+        for note in self.imports.iter().chain(&self.notes) {
             output::note(&format!("note: {note}"));
         }
         let flag = if arguments.uninstall { " --uninstall" } else { "" };
@@ -191,7 +207,11 @@ impl SetupSummary {
         let products = self.products.join(" and ");
         let commands = commands_of(hosts, &self.kept);
         let files = self.files.len();
-        let first = if self.changes.is_empty() {
+        let first = if self.changes.is_empty() && self.is_refused {
+            "nothing was changed".to_owned()
+        } else if self.changes.is_empty() && !self.imports.is_empty() {
+            String::new()
+        } else if self.changes.is_empty() {
             "nothing to change".to_owned()
         } else if arguments.dry_run {
             self.changes.join("\n")
@@ -208,13 +228,21 @@ impl SetupSummary {
             _ => None,
         };
         let lines = std::iter::once(first)
+            .filter(|first| !first.is_empty())
+            .chain(self.imports.iter().cloned())
+            .chain(self.questions.iter().map(|question| format!("asked: {question}")))
             .chain(table)
             .chain(next)
             .chain(self.notes.iter().map(|note| format!("note: {note}")));
         let text = lines.collect::<Vec<_>>().join("\n");
         let files: Vec<String> = self.files.iter().map(|path| path.display().to_string()).collect();
-        let mut json =
-            json!({"dry_run": arguments.dry_run, "files": files, "changes": self.changes, "notes": self.notes});
+        let mut json = json!({
+            "dry_run": arguments.dry_run, "files": files, "changes": self.changes, "imports": self.imports,
+            "notes": self.notes,
+        });
+        if arguments.dry_run {
+            json["questions"] = json!(self.questions);
+        }
         if !self.found.is_empty() {
             json["clients"] = self.found.iter().map(FoundHost::json).collect();
         }
@@ -241,7 +269,16 @@ fn plan_install(
     paths: &Paths,
     config_dir: &Path,
     arguments: &SetupArgs,
+    questions: &mut Vec<String>,
 ) -> Result<InstallPlan, CliError> {
+    // A dry run lists the questions, and shows the plan without what they are about.
+    let listed = RefCell::new(Vec::new());
+    let list = |question: &Question<'_>| {
+        listed.borrow_mut().push(asking::in_a_line(question));
+        Ok(false)
+    };
+    let ask: Option<Ask<'_>> =
+        if arguments.dry_run { Some(&list) } else { can_ask(arguments).then_some(&ask_question) };
     let lasting_program = plugin::lasting_program()?;
     let plugin = plugin::files_for(&lasting_program);
     let plugin: Vec<(&str, &str)> = plugin.iter().map(|(path, text)| (*path, text.as_str())).collect();
@@ -256,9 +293,10 @@ fn plan_install(
         block_cap: consent(arguments.block_cap.is_some(), arguments.no_block_cap, arguments.yes),
         block_cap_value: arguments.block_cap,
         limit_dialog: consent(arguments.skip_limit_dialog, arguments.keep_limit_dialog, false),
-        ask: can_ask(arguments).then_some(&ask_question),
+        ask,
         now: &clock::to_rfc3339(clock::now()),
     })?;
+    questions.append(&mut listed.borrow_mut());
     Ok(plan)
 }
 
@@ -269,20 +307,4 @@ fn consent(given: bool, refused: bool, yes: bool) -> Consent {
         (_, _, true) => Consent::Presumed,
         _ => Consent::Open,
     }
-}
-
-/// The newest store of the claude-goal plugin, if that plugin was used here.
-pub(crate) fn predecessor_store() -> Option<PathBuf> {
-    plugin_stores("claude-goal").into_iter().next()
-}
-
-/// Stores in plugin data directories whose name begins with `prefix`.
-pub(crate) fn plugin_stores(prefix: &str) -> Vec<PathBuf> {
-    let directories = adapters().flat_map(|adapter| (adapter.plugin_data_dirs)());
-    let entries = directories.filter_map(|directory| fs_err::read_dir(directory).ok()).flatten().flatten();
-    let of_plugin = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
-    let mut stores: Vec<PathBuf> = of_plugin.map(|entry| entry.path().join("goals.db")).collect();
-    stores.retain(|store| store.metadata().is_ok_and(|meta| meta.len() > 0));
-    stores.sort();
-    stores
 }

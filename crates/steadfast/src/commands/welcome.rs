@@ -1,10 +1,11 @@
 //! `steadfast` without arguments: which clients, goals and runs are on this machine, and the one command to type next.
 //! Starts no program and changes nothing, so that it answers at once.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use steadfast_app::overview::now::Now;
+use steadfast_app::overview::now::{Now, Subject};
 use steadfast_hosts::doctor::HookState;
 use steadfast_hosts::{adapters, installed_version};
 use steadfast_model::clock;
@@ -35,7 +36,7 @@ struct Situation {
     trouble: Option<String>,
     /// The installed plugin is of another version.
     is_outdated: bool,
-    /// What to do about the oldest goal or run that needs the user.
+    /// What to do about the goal or run that has needed the user for longest.
     need: Option<String>,
     live: usize,
 }
@@ -55,6 +56,8 @@ pub(crate) fn run(db: Option<&Path>) -> CommandOutput {
                 json["goals"] = json!(page.header.live_goals);
                 json["runs"] = json!(page.header.live_runs);
                 json["needs"] = json!(page.needs.len());
+                json["goals_need_you"] = json!(needing(&page, Kind::Goal).len());
+                json["runs_need_you"] = json!(needing(&page, Kind::Run).len());
             }
         }
         Err(problem) => {
@@ -88,20 +91,44 @@ fn look(db: Option<&Path>) -> Result<(Paths, Option<Now>), String> {
     Ok((paths, page))
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Goal,
+    Run,
+    /// A run that starts later.
+    Later,
+}
+
+/// What a card is about, and its id.
+fn kind_and_id(subject: &Subject) -> (Kind, &str) {
+    match subject {
+        Subject::Goal { goal_id, .. } => (Kind::Goal, goal_id),
+        Subject::Run { run_id, .. } => (Kind::Run, run_id),
+        Subject::Appointment { name, .. } => (Kind::Later, name),
+    }
+}
+
+/// The goals or runs that need the user. One may need two things.
+fn needing(page: &Now, kind: Kind) -> BTreeSet<&str> {
+    let about = page.needs.iter().map(|need| kind_and_id(&need.subject));
+    about.filter(|(found, _)| *found == kind).map(|(_, id)| id).collect()
+}
+
 fn of_store(page: &Now) -> [Vec<String>; 2] {
-    let count = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
-    let listed = |parts: Vec<Option<String>>| {
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    let row = |name: &str, parts: &[(usize, &str)]| {
+        let parts = parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{number} {what}"));
+        let parts: Vec<String> = parts.collect();
+        vec![name.to_owned(), if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }]
     };
-    let needing = format!("need{} you", if page.needs.len() == 1 { "s" } else { "" });
-    let goals = listed(vec![
-        count(page.working.len(), "working"),
-        count(page.waiting.len(), "waiting"),
-        count(page.needs.len(), &needing),
-    ]);
-    let runs = listed(vec![count(page.header.live_runs, "running")]);
-    [vec!["goals".to_owned(), goals], vec!["runs".to_owned(), runs]]
+    let waiting = |kind| page.waiting.iter().filter(|card| kind_and_id(&card.subject).0 == kind).count();
+    let need_you = |number| if number == 1 { "needs you" } else { "need you" };
+    let (goals, runs) = (needing(page, Kind::Goal).len(), needing(page, Kind::Run));
+    let asking = page.runs.iter().filter(|card| !card.run.is_orphaned && runs.contains(card.run.run_id.as_str()));
+    let running = page.header.live_runs.saturating_sub(asking.count());
+    [
+        row("goals", &[(page.working.len(), "working"), (waiting(Kind::Goal), "waiting"), (goals, need_you(goals))]),
+        row("runs", &[(running, "running"), (waiting(Kind::Later), "scheduled"), (runs.len(), need_you(runs.len()))]),
+    ]
 }
 
 impl ClientFacts {
@@ -147,6 +174,10 @@ impl Situation {
         if self.trouble.is_some() {
             return "steadfast doctor".to_owned();
         }
+        // A person is waited for now; everything below can wait.
+        if let Some(need) = &self.need {
+            return need.clone();
+        }
         let mut installed = self.clients.iter().filter(|client| client.is_installed).peekable();
         if installed.peek().is_none() {
             let products: Vec<&str> = Host::ALL.iter().map(|host| host.capabilities().product).collect();
@@ -163,18 +194,17 @@ impl Situation {
             HookState::Silent(check) => check.hint.clone(),
             _ => None,
         });
-        match (ready, silent, &self.need) {
-            (_, Some(hint), _) => hint,
-            (_, None, Some(need)) => need.clone(),
+        match (ready, silent) {
+            (_, Some(hint)) => hint,
             _ if self.live > 0 => "steadfast top".to_owned(),
-            (Some(ready), None, None) => {
+            (Some(ready), None) => {
                 let facts = ready.host.capabilities();
                 let (program, prefix) = (facts.program, facts.command_prefix);
                 format!(
                     "start `{program}` in a project and type {prefix}start \"All tests pass\" --verify \"make test\""
                 )
             }
-            (None, None, None) => "steadfast setup".to_owned(),
+            (None, None) => "steadfast setup".to_owned(),
         }
     }
 }
@@ -199,8 +229,6 @@ mod tests {
         assert!(situation.next().contains("/goal-start"), "{}", situation.next());
         situation.live = 1;
         assert_eq!(situation.next(), "steadfast top");
-        situation.need = Some("steadfast goal resume".to_owned());
-        assert_eq!(situation.next(), "steadfast goal resume");
         let silent = HookState::Silent(warn("codex_hooks", "not trusted", "start `codex`, type /hooks"));
         situation.clients.push(client(Host::Codex, None, silent));
         assert_eq!(situation.next(), "start `codex`, type /hooks");
@@ -208,6 +236,8 @@ mod tests {
         assert_eq!(situation.next(), "steadfast setup");
         situation.clients[0].version = Some("2.0.1".to_owned());
         assert!(situation.next().starts_with("claude update "), "{}", situation.next());
+        situation.need = Some("steadfast pipeline approve ship".to_owned());
+        assert_eq!(situation.next(), "steadfast pipeline approve ship");
         situation.trouble = Some("the store is damaged".to_owned());
         assert_eq!(situation.next(), "steadfast doctor");
     }

@@ -38,6 +38,22 @@ impl Machine {
         finish(self.env.command_as_typed(arguments).env("PATH", path), b"")
     }
 
+    /// What a command says at a real terminal; each line is an answer. `None` where there is no `script`, which makes one.
+    fn at_terminal(&self, arguments: &str, answers: &str) -> Option<String> {
+        if std::process::Command::new("script").arg("--version").output().is_err() {
+            crate::outages::skipped("no `script` here, which gives a command a terminal");
+            return None;
+        }
+        let program = env!("CARGO_BIN_EXE_steadfast");
+        let command = self.env.command_as_typed(&[]);
+        let mut script = std::process::Command::new("script");
+        script.args(["-qec", &format!("{program} {arguments}"), "/dev/null"]).env_clear();
+        script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        script.env("PATH", format!("{}:/usr/bin:/bin", self.env.path("bin").display()));
+        script.current_dir(self.env.project());
+        Some(finish(&mut script, answers.as_bytes()).stdout)
+    }
+
     fn next(&self) -> String {
         self.run(&["--json"]).succeeds().json()["next"].as_str().unwrap().to_owned()
     }
@@ -139,34 +155,65 @@ fn setup_without_a_name_sets_up_what_is_found() {
 #[test]
 fn setup_asks_in_plain_words_and_an_empty_answer_is_the_default() {
     let machine = Machine::claude();
-    // `script` gives the command a terminal; each line is an answer.
-    let talk = |answers: &str| {
-        let program = env!("CARGO_BIN_EXE_steadfast");
-        let command = machine.env.command_as_typed(&[]);
-        let mut script = std::process::Command::new("script");
-        script.args(["-qec", &format!("{program} setup"), "/dev/null"]).env_clear();
-        script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        script.env("PATH", format!("{}:/usr/bin:/bin", machine.env.path("bin").display()));
-        script.current_dir(machine.env.project());
-        finish(&mut script, answers.as_bytes()).stdout
-    };
-    if std::process::Command::new("script").arg("--version").output().is_err() {
-        crate::outages::skipped("no `script` here, which gives a command a terminal");
-        return;
-    }
     let before = tree(&machine.env.path("user"));
-    let said = talk("n\nn\nn\nn\n");
-    assert!(said.contains("Show the goal below the input line of Claude Code?"), "{said}");
-    assert!(said.contains("[Y/n]") && said.contains("[y/N]"), "{said}");
-    assert!(said.contains("enabledPlugins") && said.contains("Change Claude Code like this?"), "{said}");
-    assert!(said.contains("you said no"), "{said}");
-    assert_eq!(tree(&machine.env.path("user")), before);
-    let said = talk("\n\n\n\n");
+    // A newcomer is asked in words of their own, and the client that is named is shown as the one that is found.
+    for what in ["", " claude"] {
+        let Some(said) = machine.at_terminal(&format!("setup{what}"), "n\nn\nn\nn\n") else { return };
+        assert!(said.contains("Show the goal below the input line of Claude Code?"), "{said}");
+        assert!(said.contains("If you never run `claude -p`, either answer is fine"), "{said}");
+        assert!(said.contains("[Y/n]") && said.contains("[y/N]"), "{said}");
+        assert!(said.contains("settings.json: adds enabledPlugins."), "{said}");
+        assert!(said.contains("Change Claude Code like this?") && said.contains("--dry-run"), "{said}");
+        assert!(said.contains("you said no"), "{said}");
+        assert_eq!(tree(&machine.env.path("user")), before);
+    }
+    let said = machine.at_terminal("setup", "\n\n\n\n").unwrap();
     assert!(said.contains("not set up -> set up"), "{said}");
     let text = std::fs::read_to_string(machine.env.claude_config().join("settings.json")).unwrap();
     let settings: Value = serde_json::from_str(&text).unwrap();
     assert!(settings["statusLine"].is_object(), "the default is yes: {settings:#}");
     assert!(!machine.env.claude_config().join("commands/rate-limit-options.md").exists(), "the default is no");
+}
+
+#[test]
+fn codex_shows_a_short_list_before_it_asks() {
+    let machine = Machine::with(&[("codex", "codex", "0.166.0")]);
+    let Some(said) = machine.at_terminal("setup codex", "n\n") else { return };
+    let list = said.split("Change Codex like this?").next().unwrap();
+    assert!(list.lines().count() < 15, "{said}");
+    for part in ["hooks.json: adds hooks (12)", "config.toml: adds", "mcp_servers.steadfast", "setup codex --dry-run"] {
+        assert!(list.contains(part), "{part}: {said}");
+    }
+    assert!(!list.contains("PostToolUse") && !list.contains("env_vars"), "{said}");
+}
+
+#[test]
+fn a_dry_run_lists_the_questions() {
+    let env = Env::new();
+    let shown = env.run(&["setup", "claude", "--dry-run"]);
+    let asked: Vec<&str> = shown.succeeds().stdout.lines().filter(|line| line.starts_with("asked: ")).collect();
+    assert_eq!(asked.len(), 3, "{shown:?}");
+    for (line, part) in asked.iter().zip(["statusLine", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "rate-limit-options"]) {
+        assert!(line.contains(part), "{part}: {shown:?}");
+    }
+    assert!(asked[0].ends_with("--yes: yes") && asked[2].ends_with("--yes: no"), "{shown:?}");
+    assert_eq!(env.run(&["setup", "claude", "--dry-run", "--json"]).json()["questions"].as_array().unwrap().len(), 3);
+    let decided = env.run(&["setup", "claude", "--dry-run", "--yes"]);
+    assert!(!decided.succeeds().stdout.lines().any(|line| line.starts_with("asked: ") && line.contains("statusLine")));
+    assert!(decided.stdout.contains("+ statusLine"), "{decided:?}");
+}
+
+/// A run needs no client that is set up, and a person who is asked comes first.
+#[test]
+fn an_approval_is_a_run_that_needs_you_and_comes_next() {
+    let world = crate::approvals::waiting(&[2]);
+    let said = world.env.run(&[]);
+    let row = |name: &str| said.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+    assert!(row("goals").ends_with("none"), "{said:?}");
+    assert!(row("runs").ends_with("1 needs you"), "{said:?}");
+    assert!(said.stdout.contains("next: steadfast pipeline "), "{said:?}");
+    let json = world.env.run(&["--json"]).json();
+    assert_eq!((&json["goals_need_you"], &json["runs_need_you"]), (&json!(0), &json!(1)), "{json:#}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(crate) fn check(schema: &str, instance: &Value) {
 fn status_history_and_doctor_match_their_schemas() {
     let env = Env::new();
     check("doctor.schema.json", &env.run(&["doctor", "--json"]).json());
+    check("doctor.schema.json", &env.run(&["doctor", "--fix", "--json"]).json());
     check("goal-history.schema.json", &env.run(&["goal", "history", "--all", "--format=json"]).json());
     env.start(&["x", "--budget", "standard", "--usd", "5", "--deadline", "2h", "--verify", "true"]);
     env.says("s1", "m1", "one", 100);

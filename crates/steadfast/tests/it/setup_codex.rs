@@ -40,7 +40,15 @@ fn setup_merges_reports_the_trust_question_and_uninstalls_exactly() {
     let program = env!("CARGO_BIN_EXE_steadfast");
     let merged: Value = serde_json::from_slice(&std::fs::read(codex.join("hooks.json")).unwrap()).unwrap();
     assert_eq!(merged["hooks"]["Stop"][0]["hooks"][0]["command"], json!("mine"));
-    assert_eq!(merged["hooks"]["Stop"][1]["hooks"][0]["command"], json!(format!("{program} hook codex")));
+    let command =
+        |event: &str, at: usize| merged["hooks"][event][at]["hooks"][0]["command"].as_str().unwrap().to_owned();
+    let expected = format!("command -v {program} >/dev/null || exit 0; exec {program} hook codex");
+    assert_eq!(command("Stop", 1), expected);
+    let start = command("SessionStart", 0);
+    assert!(start.ends_with(&format!("; exec {program} hook codex")), "{start}");
+    let missing = std::process::Command::new("sh").args(["-c", &start.replace(program, "/nowhere/steadfast")]).output();
+    let missing: Value = serde_json::from_slice(&missing.unwrap().stdout).unwrap();
+    assert!(missing["systemMessage"].as_str().unwrap().contains("npm install -g steadfast"), "{missing}");
     let config = std::fs::read_to_string(codex.join("config.toml")).unwrap();
     assert!(config.starts_with(CONFIG), "{config}");
     assert!(config.contains(&format!("STEADFAST_HOME = \"{}\"", env.home().display())), "{config}");
@@ -115,8 +123,9 @@ fn the_hook_command_uses_the_link_on_path_so_an_upgrade_keeps_trust() {
     symlink(env!("CARGO_BIN_EXE_steadfast"), bin.join("steadfast")).unwrap();
     finish(env.command(&["setup", "codex"]).env("PATH", &bin), b"").succeeds();
     let hooks: Value = serde_json::from_slice(&std::fs::read(codex.join("hooks.json")).unwrap()).unwrap();
-    let expected = format!("'{}' hook codex", bin.join("steadfast").display());
-    assert_eq!(hooks["hooks"]["Stop"][0]["hooks"][0]["command"], json!(expected));
+    let expected = format!("; exec '{}' hook codex", bin.join("steadfast").display());
+    let command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    assert!(command.ends_with(&expected), "{command}");
 }
 
 #[test]

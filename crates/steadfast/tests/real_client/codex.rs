@@ -12,6 +12,7 @@ pub(crate) mod goals;
 mod in_terminal;
 mod lab_hooks;
 mod memory;
+mod missing_program;
 mod model;
 mod output;
 mod plugin;

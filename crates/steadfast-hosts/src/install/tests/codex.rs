@@ -4,7 +4,7 @@ use super::*;
 use crate::codex::install::plan as plan_codex;
 use crate::codex::install::trust::{HookTrust, codex_hooks, hash, key_name};
 
-const COMMAND: &str = "/opt/steadfast hook codex";
+const COMMAND: &str = "command -v /opt/steadfast >/dev/null || exit 0; exec /opt/steadfast hook codex";
 /// Comments in every place, dotted keys, tables out of order, a comment at the end, no newline after it.
 const CONFIG: &str = "# mine\nmodel = \"gpt-6.1\" # fast\nsandbox.mode = \"x\"\n\n[mcp_servers.other] # theirs\ncommand = \"other\"\n\n[projects.\"/a b\"]\ntrust_level = \"trusted\"\n\n# the end";
 

@@ -9,6 +9,7 @@ use steadfast_store::{Db, EventFilter, EventRow, GoalRef, Store};
 
 use super::{CommandContext, GoalOutput, GoalResult, find_place};
 use crate::cli::HistoryArgs;
+use crate::commands::other_stores;
 use crate::commands::person::{self, Sight};
 use crate::error::CliError;
 use crate::output::{self, CommandOutput};
@@ -30,7 +31,7 @@ struct Listing<'a> {
 pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, arguments: &HistoryArgs) -> GoalResult {
     let Some(store) = Store::open_if_there(&context.paths.store)? else {
         let json = json!({"goals": [], "events": []});
-        return Ok(GoalOutput { output: CommandOutput { text: "no goals yet".into(), json, code: 0 }, goal: None });
+        return Ok(GoalOutput { output: CommandOutput { text: no_goals(context), json, code: 0 }, goal: None });
     };
     let db = store.read();
     let sight = Sight::of(context.origin.actor, db)?;
@@ -53,7 +54,7 @@ impl Listing<'_> {
         let views = goals.iter().filter_map(|at| self.view(at).transpose()).collect::<Result<Vec<_>, _>>()?;
         let mut lines: Vec<String> = views.iter().map(line).collect();
         if lines.is_empty() {
-            lines.push("no goals yet".into());
+            lines.push(no_goals(self.context));
         }
         let more = total.saturating_sub(goals.len());
         if more > 0 {
@@ -85,7 +86,7 @@ impl Listing<'_> {
         if is_json {
             rows.raw("{\"goals\": [")?;
         } else if goals.is_empty() {
-            rows.raw("no goals yet\n")?;
+            rows.raw(&format!("{}\n", no_goals(self.context)))?;
         }
         for at in &goals {
             let Some(view) = self.view(at)? else { continue };
@@ -135,6 +136,12 @@ impl Listing<'_> {
         let goal = self.db.goal_at_row(at)?;
         Ok(goal.map(|goal| self.context.view(self.db, &goal, self.context.now)).transpose()?)
     }
+}
+
+/// A terminal may look in another store than the plugin.
+fn no_goals(context: &CommandContext<'_>) -> String {
+    let other = context.place.is_none().then(|| other_stores::note(context.paths)).flatten();
+    std::iter::once("no goals yet".to_owned()).chain(other).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes the rows of a list.

@@ -28,15 +28,23 @@ pub(super) fn ask_question(question: &Question<'_>) -> io::Result<bool> {
     Ok(answer()?.unwrap_or(question.default))
 }
 
-/// Shows the whole change and asks for it, if there is a person to ask; `--yes` has agreed already.
+/// A question that a dry run does not ask, with what `--yes` answers: the default.
+pub(super) fn in_a_line(question: &Question<'_>) -> String {
+    let answer = if question.default { "yes" } else { "no" };
+    format!("{} ({}) --yes: {answer}", question.text, question.change)
+}
+
+/// Shows the change in short and asks for it, if there is a person to ask; `--yes` has agreed already.
 pub(super) fn agrees(plan: &InstallPlan, product: &str, arguments: &SetupArgs) -> io::Result<bool> {
     if !can_ask(arguments) {
         return Ok(true);
     }
     output::note(&format!("\n{product}: + new, ~ changed, - removed"));
-    for line in plan.describe().lines() {
+    for line in plan.outline() {
         output::note(&format!("  {line}"));
     }
+    let what = arguments.what.as_deref().map(|what| format!(" {what}")).unwrap_or_default();
+    output::note(&format!("  every line: steadfast setup{what} --dry-run"));
     ask_question(&Question {
         text: &format!("Change {product} like this?"),
         change: "`steadfast setup --uninstall` restores every file as it was",

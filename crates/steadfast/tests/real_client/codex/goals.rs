@@ -20,7 +20,11 @@ fn set_up(codex: Codex) -> Codex {
 }
 
 pub(crate) fn trusted(codex: Codex) -> Codex {
-    let codex = set_up(codex);
+    trust_all(set_up(codex))
+}
+
+/// Trusts all hooks in `hooks.json`.
+pub(super) fn trust_all(codex: Codex) -> Codex {
     let path = codex.codex_home().join("hooks.json");
     let hooks: Value = serde_json::from_slice(&fs::read(&path).expect("hooks.json")).expect("JSON");
     codex.trust_hooks(&path.to_string_lossy(), &hooks["hooks"]);
