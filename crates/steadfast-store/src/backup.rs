@@ -171,7 +171,8 @@ impl Store {
 
     /// Keeps a copy of the store before additions to its schema, unless the disk is nearly full or the store so large that
     /// a client would wait for the copy: additions change no row, and the weekly backup is there. Another process that
-    /// holds the lock may be at the same work, so it is waited for, within limits.
+    /// holds the lock may be at the same work, so it is waited for, within limits. The process that began to copy
+    /// a large table has made its backup before.
     pub(crate) fn keep_before_additions(&self, now: Millis) -> Result<Option<BackupLock>, StoreError> {
         if !self.is_small() || !has_room_for_backup(&self.path) {
             return Ok(None);
@@ -179,6 +180,7 @@ impl Store {
         let lock = BackupLock::take(&self.path, self.patience())?;
         if let Some(lock) = &lock
             && !migrate::is_complete(&self.db)?
+            && !migrate::large::is_begun(&self.db)?
         {
             let kind = BackupKind::Before(migrate::full_version(&self.db)?);
             self.back_up(lock, &kind, KEPT_PER_VERSION, now)?;

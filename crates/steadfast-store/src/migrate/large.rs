@@ -22,6 +22,8 @@ pub(crate) struct LargeTable {
     name: &'static str,
     /// The columns of its primary key.
     key: &'static [&'static str],
+    /// The addition to version 6 that makes its new indexes; 0 is version 6 itself.
+    addition: usize,
     /// Its indexes before the migration. The copy needs some of their names.
     old_indexes: &'static [&'static str],
     /// An index that only migrated files have.
@@ -34,6 +36,7 @@ pub(crate) static LARGE_TABLES: [LargeTable; 2] = [
     LargeTable {
         name: "goal_events",
         key: &["id"],
+        addition: 0,
         old_indexes: &["idx_goal_events_session"],
         new_index: "idx_goal_events_goal",
         indexes: &[
@@ -44,6 +47,7 @@ pub(crate) static LARGE_TABLES: [LargeTable; 2] = [
     LargeTable {
         name: "responses",
         key: &["host", "response_id"],
+        addition: 6,
         old_indexes: &["idx_responses_goal", "idx_responses_spent"],
         new_index: "idx_responses_session",
         indexes: &[
@@ -166,17 +170,29 @@ impl LargeTable {
     }
 }
 
-/// Puts a finished copy in the place of its table, in the transaction of the migration.
-pub(super) fn exchange(db: &Connection) -> Result<(), StoreError> {
-    match LargeTable::to_index(db)? {
-        Some(table) if table.is_being_copied(db)? => table.exchange(db),
+/// Puts a finished copy in the place of its table, in the transaction of the addition that makes its indexes: the schema
+/// is that of its version before and after.
+pub(super) fn exchange(db: &Connection, addition: usize) -> Result<(), StoreError> {
+    match being_copied(db)? {
+        Some(table) if table.addition == addition => table.exchange(db),
         _ => Ok(()),
     }
 }
 
+/// The table that an earlier process began to copy.
+fn being_copied(db: &Connection) -> Result<Option<&'static LargeTable>, StoreError> {
+    let table = LargeTable::to_index(db)?;
+    Ok(if table.map_or(Ok(false), |table| table.is_being_copied(db))? { table } else { None })
+}
+
 /// Whether an earlier process began to copy a table of this file.
 pub(crate) fn is_begun(db: &Connection) -> Result<bool, StoreError> {
-    LargeTable::to_index(db)?.map_or(Ok(false), |table| table.is_being_copied(db))
+    Ok(being_copied(db)?.is_some())
+}
+
+/// The indexes that a table lacks while it is copied: some of their names are those of the copy's.
+pub(crate) fn missing_indexes(db: &Connection) -> Result<&'static [&'static str], StoreError> {
+    Ok(being_copied(db)?.map_or(&[], |table| table.old_indexes))
 }
 
 impl Store {

@@ -8,7 +8,7 @@ use super::*;
 use crate::migrate;
 use crate::testing::START;
 use crate::tests::{file_with, read_write, rows};
-use crate::{Keep, beside, connect_read_only};
+use crate::{Keep, backups, beside, connect_read_only, damage};
 use steadfast_system::config::RetentionConfig;
 
 const EVENTS: usize = LARGE + 10_000;
@@ -128,12 +128,7 @@ fn older_programs_can_write_while_a_large_ledger_is_migrated() {
 fn a_migration_that_ran_out_of_time_is_continued() {
     let (_directory, path) = plugin_file();
     let before = rows(&read_write(&path), OF_EVENTS);
-    // Each makes one step: the empty copy, the first rows.
-    for _ in 0..2 {
-        let late = Store::open_existing_within(&path, Duration::ZERO);
-        assert!(matches!(late, Err(StoreError::Busy(_))), "{late:?}");
-    }
-    assert_eq!(rows(&read_write(&path), "SELECT count(*) > 0 FROM goal_events_next"), [[1.into()]]);
+    begin_to_copy(&path, "goal_events_next");
     assert_eq!(migrate::version(&read_write(&path)).unwrap(), 5, "the plugin still can use it");
 
     let store = Store::open_existing(&path).unwrap();
@@ -142,6 +137,49 @@ fn a_migration_that_ran_out_of_time_is_continued() {
     let kept = connect_read_only(&beside(&path, "v5.bak")).unwrap();
     assert!(!has_table(&kept, "goal_events_next"), "the backup is from before the migration");
     assert!(rows(&kept, OF_EVENTS) == before);
+}
+
+/// Opens a store twice without time, as processes that are killed. Each makes one step: the empty copy, the first rows.
+fn begin_to_copy(path: &Path, copy: &str) {
+    for _ in 0..2 {
+        let late = Store::open_existing_within(path, Duration::ZERO);
+        assert!(matches!(late, Err(StoreError::Busy(_))), "{late:?}");
+    }
+    assert_eq!(rows(&read_write(path), &format!("SELECT count(*) > 0 FROM {copy}")), [[1.into()]]);
+}
+
+#[test]
+fn a_half_copied_store_of_version_6_is_sound_and_opens() {
+    let (_directory, path) = earlier_store();
+    let all = "SELECT response_id, session_id, goal_id, input_tokens, at_ms FROM responses ORDER BY response_id";
+    let before = rows(&read_write(&path), all);
+    begin_to_copy(&path, "responses_next");
+    assert_eq!(damage(&path).unwrap(), None);
+    let made = backups(&path);
+    assert_eq!(made.len(), 1);
+    let kept = connect_read_only(&made[0].path).unwrap();
+    assert!(!has_table(&kept, "responses_next"), "the backup is from before the migration");
+
+    let store = Store::open_existing(&path).unwrap();
+    assert_whole(&store);
+    assert!(rows(&store.db, all) == before);
+    assert_eq!(backups(&path), made, "no backup of a half-copied store");
+}
+
+/// Each addition is a transaction of its own, so a process can be killed between any two of them.
+#[test]
+fn a_store_is_sound_after_each_addition_to_a_copied_table() {
+    let (_directory, path) = earlier_store();
+    begin_to_copy(&path, "responses_next");
+    let db = read_write(&path);
+    loop {
+        let is_done = migrate::step(db.unchecked_transaction().unwrap()).unwrap();
+        assert_eq!(damage(&path).unwrap(), None, "{}", migrate::full_version(&db).unwrap());
+        if is_done {
+            break;
+        }
+    }
+    assert_eq!(rows(&db, "SELECT count(*) FROM responses"), [[limit(EVENTS).into()]]);
 }
 
 #[test]
