@@ -3,10 +3,12 @@
 //! too large for one short transaction are copied before it (`migrate/large`).
 
 pub(super) mod large;
+mod opening;
 
 use rusqlite::{Connection, Transaction};
 
 use super::{SCHEMA_VERSION, StoreError};
+pub use opening::limit_migrations;
 
 const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001.sql"),

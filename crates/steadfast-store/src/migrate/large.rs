@@ -222,7 +222,7 @@ impl Store {
             if is_copied {
                 return Ok(());
             }
-            self.stop_at_deadline()?;
+            self.stop_late_migration()?;
         }
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::migrate;
 use crate::testing::START;
 use crate::tests::{file_with, read_write, rows};
-use crate::{Keep, backups, beside, connect_read_only, damage};
+use crate::{BackupLock, Keep, backups, beside, connect_read_only, damage};
 use steadfast_system::config::RetentionConfig;
 
 const EVENTS: usize = LARGE + 10_000;
@@ -143,7 +143,7 @@ fn a_migration_that_ran_out_of_time_is_continued() {
 fn begin_to_copy(path: &Path, copy: &str) {
     for _ in 0..2 {
         let late = Store::open_existing_within(path, Duration::ZERO);
-        assert!(matches!(late, Err(StoreError::Busy(_))), "{late:?}");
+        assert!(matches!(late, Err(StoreError::Migrating(_))), "{late:?}");
     }
     assert_eq!(rows(&read_write(path), &format!("SELECT count(*) > 0 FROM {copy}")), [[1.into()]]);
 }
@@ -164,6 +164,57 @@ fn a_half_copied_store_of_version_6_is_sound_and_opens() {
     assert_whole(&store);
     assert!(rows(&store.db, all) == before);
     assert_eq!(backups(&path), made, "no backup of a half-copied store");
+}
+
+#[test]
+fn the_backup_from_before_a_copy_is_never_replaced() {
+    let (_directory, path) = plugin_file();
+    // A process that looked before another one made the backup and began to copy.
+    let slow = Store::of(read_write(&path), &path, None);
+    begin_to_copy(&path, "goal_events_next");
+    let kept = beside(&path, "v5.bak");
+    let made = fs_err::read(&kept).unwrap();
+    slow.keep_old_version(5).unwrap();
+    assert!(fs_err::read(&kept).unwrap() == made);
+}
+
+#[test]
+fn a_process_that_cannot_make_the_backup_does_not_migrate() {
+    let (_directory, path) = plugin_file();
+    let _lock = BackupLock::take(&path, Duration::ZERO).unwrap().unwrap();
+    let late = Store::open_existing_within(&path, Duration::from_millis(50));
+    assert!(matches!(late, Err(StoreError::Migrating(_))), "{late:?}");
+    assert!(!beside(&path, "v5.bak").exists());
+    assert!(!has_table(&read_write(&path), "goal_events_next"));
+}
+
+#[test]
+fn a_backup_that_takes_too_long_leaves_nothing_behind() {
+    let (_directory, path) = plugin_file();
+    // More than one step of the copy.
+    read_write(&path).execute_batch("CREATE TABLE large AS SELECT zeroblob(20000000)").unwrap();
+    let late = Store::open_existing_within(&path, Duration::ZERO);
+    assert!(matches!(late, Err(StoreError::Migrating(_))), "{late:?}");
+    let names = |directory: &Path| -> Vec<String> {
+        let entries = fs_err::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(names(&crate::backups_dir(&path)), ["lock"]);
+    assert!(!beside(&path, "v5.bak").exists());
+    assert!(!has_table(&read_write(&path), "goal_events_next"), "no migration without a backup");
+    assert_whole(&Store::open_existing(&path).unwrap());
+    assert!(beside(&path, "v5.bak").exists());
+}
+
+#[test]
+fn a_caller_without_time_for_a_migration_changes_nothing() {
+    let (_directory, path) = plugin_file();
+    read_write(&path).execute("DELETE FROM goal_events", []).unwrap();
+    let old = Store::open_migrated_within(&path, Duration::from_secs(1));
+    assert!(matches!(old, Err(StoreError::Migrating(_))), "{old:?}");
+    assert_eq!(migrate::version(&read_write(&path)).unwrap(), 5);
+    drop(Store::open_existing(&path).unwrap());
+    Store::open_migrated_within(&path, Duration::from_secs(1)).unwrap();
 }
 
 /// Each addition is a transaction of its own, so a process can be killed between any two of them.
