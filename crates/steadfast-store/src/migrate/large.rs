@@ -87,8 +87,39 @@ impl LargeTable {
         self.key.join(", ")
     }
 
+    /// Whether a name is that of a copy or of a replaced table.
+    pub(crate) fn is_beside(name: &str) -> bool {
+        LARGE_TABLES.iter().any(|table| name == table.copy() || name == table.replaced())
+    }
+
     fn is_being_copied(&self, db: &Connection) -> Result<bool, StoreError> {
         Ok(db.table_exists(Some("main"), self.copy().as_str())?)
+    }
+
+    /// Whether other programs or the user added something to the table that an exchange would lose: an index, a trigger
+    /// or a reference from another table.
+    fn is_extended(&self, db: &Connection) -> Result<bool, StoreError> {
+        let sql = "SELECT name FROM sqlite_schema
+                   WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name = ?1 COLLATE NOCASE
+                   UNION ALL SELECT '' FROM sqlite_schema AS own, pragma_foreign_key_list(own.name) AS reference
+                   WHERE own.type = 'table' AND reference.\"table\" = ?1 COLLATE NOCASE";
+        let mut statement = db.prepare(sql)?;
+        let names: Vec<String> = statement.query_map([self.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let is_ours = |name: &String| self.old_indexes.contains(&name.as_str()) || self.triggers().contains(name);
+        Ok(!names.iter().all(is_ours))
+    }
+
+    /// The triggers that keep the copy equal.
+    fn triggers(&self) -> [String; 3] {
+        ["added", "changed", "deleted"].map(|change| format!("{}_{change}", self.copy()))
+    }
+
+    /// The columns of the copy that have values of their own: SQLite computes the others.
+    fn columns(&self, db: &Connection) -> Result<String, StoreError> {
+        let mut statement =
+            db.prepare("SELECT '\"' || replace(name, '\"', '\"\"') || '\"' FROM pragma_table_info(?1)")?;
+        let names: Vec<String> = statement.query_map([self.copy()], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(names.join(", "))
     }
 
     fn is_large(&self, db: &Connection) -> Result<bool, StoreError> {
@@ -110,19 +141,20 @@ impl LargeTable {
         for index in self.indexes {
             db.execute_batch(&index.replace("{}", &copy))?;
         }
-        let key = self.key();
+        let (key, columns) = (self.key(), self.columns(db)?);
         let row = |name: &str| self.key.iter().map(|column| format!("{name}.{column}")).collect::<Vec<_>>().join(", ");
         let (new, old) = (row("new"), row("old"));
         let remove = |row: &str| format!("DELETE FROM {copy} WHERE ({key}) = ({row});");
         // A row behind the copied ones is copied later.
         let add = format!(
-            "INSERT INTO {copy} SELECT * FROM {table} WHERE ({key}) = ({new})
+            "INSERT INTO {copy} ({columns}) SELECT {columns} FROM {table} WHERE ({key}) = ({new})
                AND EXISTS (SELECT 1 FROM {copy} WHERE ({key}) > ({new}));"
         );
+        let [added, changed, deleted] = self.triggers();
         db.execute_batch(&format!(
-            "CREATE TRIGGER {copy}_added AFTER INSERT ON {table} BEGIN {remove_new} {add} END;
-             CREATE TRIGGER {copy}_changed AFTER UPDATE ON {table} BEGIN {remove_old} {remove_new} {add} END;
-             CREATE TRIGGER {copy}_deleted AFTER DELETE ON {table} BEGIN {remove_old} END;",
+            "CREATE TRIGGER {added} AFTER INSERT ON {table} BEGIN {remove_new} {add} END;
+             CREATE TRIGGER {changed} AFTER UPDATE ON {table} BEGIN {remove_old} {remove_new} {add} END;
+             CREATE TRIGGER {deleted} AFTER DELETE ON {table} BEGIN {remove_old} END;",
             remove_new = remove(&new),
             remove_old = remove(&old),
         ))?;
@@ -131,7 +163,7 @@ impl LargeTable {
 
     /// Copies up to `most` of the rows behind the last copied one. Returns how many.
     fn copy_some(&self, db: &Connection, most: usize) -> Result<usize, StoreError> {
-        let (table, copy, key) = (self.name, self.copy(), self.key());
+        let (table, copy, key, columns) = (self.name, self.copy(), self.key(), self.columns(db)?);
         let descending = format!("{} DESC", self.key.join(" DESC, "));
         let last = format!("SELECT {key} FROM {copy} ORDER BY {descending} LIMIT 1");
         let read = |row: &Row<'_>| (0..self.key.len()).map(|column| row.get(column)).collect();
@@ -142,17 +174,24 @@ impl LargeTable {
             count => format!("WHERE ({key}) > ({})", vec!["?"; count].join(", ")),
         };
         values.push(limit(most).into());
-        let sql = format!("INSERT INTO {copy} SELECT * FROM {table} {behind} ORDER BY {key} LIMIT ?");
+        let sql =
+            format!("INSERT INTO {copy} ({columns}) SELECT {columns} FROM {table} {behind} ORDER BY {key} LIMIT ?");
         Ok(db.execute(&sql, params_from_iter(values))?)
     }
 
     /// Puts the copy in the place of the table.
     fn exchange(&self, db: &Connection) -> Result<(), StoreError> {
         let (table, copy, old) = (self.name, self.copy(), self.replaced());
+        let is_extended = self.is_extended(db)?;
         // What was added since the last step.
-        while self.copy_some(db, ROWS.1)? > 0 {}
-        for change in ["added", "changed", "deleted"] {
-            db.execute_batch(&format!("DROP TRIGGER {copy}_{change}"))?;
+        while !is_extended && self.copy_some(db, ROWS.1)? > 0 {}
+        for trigger in self.triggers() {
+            db.execute_batch(&format!("DROP TRIGGER {trigger}"))?;
+        }
+        if is_extended {
+            // The user's index came after the copy began: the table stays, and gets its own indexes.
+            db.execute_batch(&format!("DROP TABLE {copy}"))?;
+            return self.indexes.iter().try_for_each(|index| Ok(db.execute_batch(&index.replace("{}", table))?));
         }
         // Ids of deleted rows must not be given again.
         db.execute(
@@ -200,7 +239,8 @@ impl Store {
     /// with a deadline gives up there, and the next one continues.
     pub(crate) fn copy_large_table(&self) -> Result<(), StoreError> {
         let Some(table) = LargeTable::to_index(&self.db)? else { return Ok(()) };
-        if !table.is_being_copied(&self.db)? && !table.is_large(&self.db)? {
+        let needs_copy = |db: &Connection| Ok::<_, StoreError>(table.is_large(db)? && !table.is_extended(db)?);
+        if !table.is_being_copied(&self.db)? && !needs_copy(&self.db)? {
             return Ok(());
         }
         let mut pace = Pace::new(ROWS);

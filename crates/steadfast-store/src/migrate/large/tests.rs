@@ -23,7 +23,7 @@ fn plugin_file() -> (TempDir, PathBuf) {
     let _: String = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0)).unwrap();
     migrate::build(&db, 5);
     let sql = "INSERT INTO goal_events (session_id, goal_id, event_type, payload_json, created_at_ms)
-               SELECT 's' || n % 7, 'g' || n % 7, 'tokens_accounted', printf('%050d', n), ?2 + n FROM number";
+               SELECT 's' || n % 7, 'g' || n % 7, 'tokens_accounted', 'a reason in plain words of turn ' || n, ?2 + n FROM number";
     db.execute(&format!("{COUNT} {sql}"), (limit(EVENTS), START)).unwrap();
     db.execute("DELETE FROM goal_events WHERE id > ?1", [limit(EVENTS) - 100]).unwrap();
     db.execute_batch("CREATE VIEW mine AS SELECT count(*) AS events FROM goal_events").unwrap();
@@ -253,5 +253,52 @@ fn a_small_file_is_migrated_without_a_copy() {
     read_write(&path).execute("DELETE FROM goal_events WHERE id > 100", []).unwrap();
     let store = Store::open_existing(&path).unwrap();
     assert_whole(&store);
+    assert!(!has_table(&store.db, "goal_events_old"));
+}
+
+#[test]
+fn indexes_and_triggers_of_the_user_survive_a_migration() {
+    for before_the_copy in [true, false] {
+        let (_directory, path) = plugin_file();
+        if !before_the_copy {
+            begin_to_copy(&path, "goal_events_next");
+        }
+        read_write(&path)
+            .execute_batch(
+                "CREATE INDEX of_user ON goal_events (event_type);
+                 CREATE TABLE seen (id INTEGER);
+                 CREATE TRIGGER by_user AFTER INSERT ON goal_events BEGIN INSERT INTO seen VALUES (new.id); END;",
+            )
+            .unwrap();
+        let before = rows(&read_write(&path), OF_EVENTS);
+        let store = Store::open_existing(&path).unwrap();
+        assert_whole(&store);
+        assert!(!has_table(&store.db, "goal_events_old") && !has_table(&store.db, "goal_events_next"));
+        assert!(rows(&store.db, OF_EVENTS) == before);
+        let of_user =
+            "SELECT count(*) FROM sqlite_schema WHERE name IN ('of_user', 'by_user') AND tbl_name = 'goal_events'";
+        assert_eq!(rows(&store.db, of_user), [[2.into()]], "{before_the_copy}");
+    }
+}
+
+#[test]
+fn computed_columns_of_the_user_survive_a_copy() {
+    let (_directory, path) = plugin_file();
+    let db = read_write(&path);
+    db.execute_batch("ALTER TABLE goal_events ADD COLUMN \"my day\" AS (created_at_ms / 86400000)").unwrap();
+    db.execute_batch("ALTER TABLE goal_events ADD COLUMN \"my note\" TEXT DEFAULT 'none'").unwrap();
+    let of_user = "SELECT id, \"my day\", \"my note\" FROM goal_events ORDER BY id LIMIT 9";
+    let before = rows(&db, of_user);
+    drop(db);
+    let store = Store::open_existing(&path).unwrap();
+    assert!(has_table(&store.db, "goal_events_old"), "it was copied");
+    assert_eq!(rows(&store.db, of_user), before);
+}
+
+#[test]
+fn a_purge_deletes_the_old_table_at_once() {
+    let (_directory, path) = plugin_file();
+    let mut store = Store::open_existing(&path).unwrap();
+    store.purge(&[], &mut |_, _, _| {}).unwrap();
     assert!(!has_table(&store.db, "goal_events_old"));
 }
