@@ -87,7 +87,7 @@ class LargeMigration(Migration):
             db.execute("UPDATE goal_events SET id = id + ?", (self.events,))
             db.executemany("INSERT INTO goal_events (id, session_id, goal_id, event_type, payload_json, created_at_ms)"
                            " VALUES (?, 'large', 'large', 'goal_note', ?, ?)",
-                           ((number, f"{number:030}", LONG_AGO) for number in range(1, self.events + 1)))
+                           ((number, f"the note of turn {number}", LONG_AGO) for number in range(1, self.events + 1)))
         db.close()
 
     def holds(self, world):

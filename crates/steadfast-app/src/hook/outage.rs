@@ -32,6 +32,9 @@ pub(super) fn patience(event: &HookEvent) -> Duration {
 pub(super) fn reply(call: &Call<'_>, outage: Outage, error: &StoreError) -> HookReply {
     let store = &call.paths.store;
     let (what, until) = match outage {
+        Outage::Busy if matches!(error, StoreError::Migrating(_)) => {
+            ("the store of an earlier version is being migrated".to_owned(), "that is done")
+        }
         Outage::Busy => ("the store is busy".to_owned(), "it is free"),
         Outage::Full => {
             let fault = error.disk_fault().unwrap_or(DiskFault::Full);

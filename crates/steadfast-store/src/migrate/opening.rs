@@ -33,6 +33,10 @@ impl Store {
         }
         self.copy_large_table().map_err(|error| self.explain_migration(error))?;
         while !migrate::step(self.begin()?).map_err(|error| self.explain_migration(error))? {}
+        if version > 0 {
+            // Upkeep continues; the store can be used already.
+            let _ = self.redact_first_rows();
+        }
         Ok(())
     }
 

@@ -20,13 +20,13 @@ pub(super) fn client_started(input: &HookInput, paths: &Paths) {
         return;
     }
     // Dropped without waiting: the client waits for the hook.
-    drop(backups::ensure(paths));
+    let is_started = backups::ensure(paths).is_some();
     let looks_for_appointments = !watch_lock::is_held(&paths.home);
     let has_runs = paths.home.join("runs").is_dir() || paths.home.join("log").is_dir();
     let mut store = match Store::open_migrated_within(&paths.store, PATIENCE) {
         Ok(store) => store,
         // More than fits into a hook.
-        Err(StoreError::Migrating(_)) => return drop(backups::start_migration(paths)),
+        Err(StoreError::Migrating(_)) if !is_started => return drop(backups::start_migration(paths)),
         // The handler reports the others.
         Err(_) => return,
     };
