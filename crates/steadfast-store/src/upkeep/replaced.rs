@@ -11,9 +11,9 @@ const DELETED: usize = 1_000;
 impl Store {
     /// Deletes these tables now, with other processes in between: the user wants the space, or the text gone.
     pub fn drop_replaced_tables(&mut self) -> Result<(), StoreError> {
-        let mut pace = Pace::new((1, 1));
+        let (mut pace, empty) = (Pace::new((1, 1)), |db: Db<'_>| db.empty_replaced_tables());
         while self.read().has_replaced_tables()? {
-            pace.step(|_| self.write(|db| db.empty_replaced_tables()))?;
+            pace.step(|_| self.write(empty))?;
         }
         Ok(())
     }
