@@ -87,7 +87,7 @@ class LargeMigration(Migration):
             db.execute("UPDATE goal_events SET id = id + ?", (self.events,))
             db.executemany("INSERT INTO goal_events (id, session_id, goal_id, event_type, payload_json, created_at_ms)"
                            " VALUES (?, 'large', 'large', 'goal_note', ?, ?)",
-                           ((number, f"{number:030}", LONG_AGO) for number in range(1, self.events + 1)))
+                           ((number, f"the note of turn {number}", LONG_AGO) for number in range(1, self.events + 1)))
         db.close()
 
     def holds(self, world):
@@ -97,6 +97,36 @@ class LargeMigration(Migration):
             found = db.execute(query).fetchone()
         db.close()
         yield from expect("large table", found, (self.events, self.events, self.events))
+
+
+class LargeLedgerMigration(Migration):
+    """The same for the ledger of an earlier build of version 6."""
+    responses = 51_000
+    is_slow = True
+
+    def __init__(self):
+        super().__init__(6, 5)
+        self.name = "migration of a large ledger"
+
+    def prepare(self, world):
+        super().prepare(world)
+        with sqlite3.connect(world.path("home/goals.db")) as db:
+            db.executemany("INSERT INTO responses (host, response_id, session_id, model, input_tokens, output_tokens,"
+                           " cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, at_ms)"
+                           " VALUES ('claude', ?, 'large', 'model', 1, 1, 0, 0, 0, ?)",
+                           ((f"msg{number:030}", LONG_AGO) for number in range(self.responses)))
+        db.close()
+
+    def holds(self, world):
+        yield from super().holds(world)
+        checked = world.person("db", "check")
+        if checked.code != 0:
+            yield f"the store is damaged: {checked}"
+        query = "SELECT count(*), count(DISTINCT response_id) FROM responses WHERE session_id = 'large'"
+        with sqlite3.connect(f"file:{world.path('home/goals.db')}?mode=ro", uri=True) as db:
+            found = db.execute(query).fetchone()
+        db.close()
+        yield from expect("large ledger", found, (self.responses, self.responses))
 
 
 class Backup(Operation):
@@ -216,7 +246,7 @@ class Usage(Operation):
 
 OPERATIONS = [
     *(lambda version=version: Migration(version) for version in range(1, 6)),
-    LargeMigration,
+    LargeMigration, LargeLedgerMigration,
     *(lambda count=count: Migration(6, count) for count in (0, 2, 4, 6, 7)),
     Backup, Import, Recover, Purge, lambda: Usage(False), lambda: Usage(True),
 ]

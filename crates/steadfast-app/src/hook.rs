@@ -106,6 +106,11 @@ impl Call<'_> {
     }
 }
 
+/// Keeps the migrations of a hook process within what its client waits for, whatever opens the store.
+pub fn limit_migrations(event: &HookEvent) {
+    steadfast_store::limit_migrations(outage::patience(event).min(outage::LONGEST_MIGRATION));
+}
+
 /// Handles one hook call of a client. A command or a stated goal only records the session; the command line's code answers
 /// it. A call that another client's agent made is refused, and nothing is recorded. `wall` is what the wall clock shows.
 pub fn handle_call(
@@ -269,7 +274,8 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
 /// One of our commands was let through to the model: a turn begins.
 pub fn command_passed(input: &HookInput, paths: &Paths, client: Option<ProcessId>, wall: Millis) {
     let origin = Origin { actor: Actor::Steadfast, place: "user-prompt-submit" };
-    let noted = Store::open_existing(&paths.store).map_err(HookError::from).and_then(|mut store| {
+    let opened = Store::open_existing_within(&paths.store, outage::patience(&input.event));
+    let noted = opened.map_err(HookError::from).and_then(|mut store| {
         let now = clock::from_wall(wall);
         let call = Call { input, paths, now, origin, client, found: Findings::default(), caps: RefCell::default() };
         session::command_passed(&call, &mut store)
@@ -294,7 +300,8 @@ fn fail_open(call: &Call<'_>, error: &HookError, wall: Millis) -> HookReply {
         return HookReply { context, message, ..reply };
     }
     log::line(&call.paths.log_file(), &format!("{} {}: {error}", call.input.event_name, call.session_id()));
-    let degraded = Store::open_existing(&call.paths.store).and_then(|mut store| {
+    let opened = Store::open_migrated_within(&call.paths.store, outage::patience(&call.input.event));
+    let degraded = opened.and_then(|mut store| {
         let now = clock::from_wall(wall);
         action::degrade(&mut store, call.session_id(), &error.to_string(), call.origin, now)
     });

@@ -29,6 +29,10 @@ const KEPT_PER_VERSION: usize = 2;
 /// A larger store is not copied before additions to its schema, and its copy before a migration is not checked, because a
 /// client may be waiting for a hook. A recovery checks each backup before it uses it.
 const SMALL: u64 = 64 * 1024 * 1024;
+/// How long a process without a deadline waits for another one that makes the backup before a migration.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+/// Pages that are copied before the time is looked at.
+const PAGES: i32 = 4_096;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Held while backups of a store are made, or while it is recovered.
@@ -149,36 +153,48 @@ impl Store {
         names::read(&self.path, &path).ok_or_else(|| StoreError::Missing(path))
     }
 
-    /// Keeps a copy of the store before a migration. If another process migrated it meanwhile, that process made the
-    /// copy, and this one must not replace it.
+    /// Keeps a copy of the store before a migration. If another process began to migrate it meanwhile, that process made
+    /// the copy, and this one must not replace it. Without the lock there is no copy, and so no migration.
     pub(crate) fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
+        let is_untouched = |db: &Connection| {
+            let has_version = migrate::version(db)? == version;
+            Ok::<_, StoreError>(has_version && !migrate::large::is_begun(db)?)
+        };
+        if !is_untouched(&self.db)? {
+            return Ok(());
+        }
+        let patience =
+            self.end_of_migration().map_or(LOCK_PATIENCE, |end| end.saturating_duration_since(Instant::now()));
+        let Some(lock) = BackupLock::take(&self.path, patience)? else {
+            return Err(StoreError::Migrating(self.path.clone()));
+        };
+        if !is_untouched(&self.db)? {
+            return Ok(());
+        }
         let target = beside(&self.path, &format!("v{version}.bak"));
         // Made where the lock's next holder removes what a killed process left.
-        let lock = BackupLock::take(&self.path, self.patience())?;
-        let directory = lock.as_ref().map_or_else(|| directory_of(&target), |lock| lock.directory.as_path());
-        let copy = self.checked_copy(directory, self.is_small())?;
-        if migrate::version(&connect_read_only(copy.path())?)? == version {
+        let copy = self.checked_copy(&lock.directory, self.is_small())?;
+        // The process that held the lock before may have begun since.
+        if is_untouched(&connect_read_only(copy.path())?)? {
             copy.persist(&target).map_err(|error| StoreError::Io(error.error))?;
             sync_directory(&target)?;
         }
         Ok(())
     }
 
-    /// How long it may still wait for another process.
-    fn patience(&self) -> Duration {
-        self.end_of_wait().saturating_duration_since(Instant::now())
-    }
-
     /// Keeps a copy of the store before additions to its schema, unless the disk is nearly full or the store so large that
     /// a client would wait for the copy: additions change no row, and the weekly backup is there. Another process that
-    /// holds the lock may be at the same work, so it is waited for, within limits.
+    /// holds the lock may be at the same work, so it is waited for, within limits. The process that began to copy
+    /// a large table has made its backup before.
     pub(crate) fn keep_before_additions(&self, now: Millis) -> Result<Option<BackupLock>, StoreError> {
         if !self.is_small() || !has_room_for_backup(&self.path) {
             return Ok(None);
         }
-        let lock = BackupLock::take(&self.path, self.patience())?;
+        let end = self.end_of_migration().unwrap_or_else(|| self.end_of_wait());
+        let lock = BackupLock::take(&self.path, end.saturating_duration_since(Instant::now()))?;
         if let Some(lock) = &lock
             && !migrate::is_complete(&self.db)?
+            && !migrate::large::is_begun(&self.db)?
         {
             let kind = BackupKind::Before(migrate::full_version(&self.db)?);
             self.back_up(lock, &kind, KEPT_PER_VERSION, now)?;
@@ -197,7 +213,8 @@ impl Store {
         let _ = copy.as_file().try_lock();
         let snapshot = self.db.unchecked_transaction()?;
         let expected = Contents::of(&snapshot)?;
-        copy_database(&snapshot, copy.path())?;
+        // The snapshot stays the same between the steps, so other writers do not make the copy begin anew.
+        copy_in_steps(&snapshot, copy.path(), PAGES, || self.stop_late_migration())?;
         drop(snapshot);
         let damaged = |message: String| StoreError::Corrupt { path: self.path.clone(), message };
         let checked = connect_read_only(copy.path())?;
@@ -233,12 +250,25 @@ impl Contents {
 /// Copies an open database over the file at `target`, in one step: a step reads one snapshot, which blocks no writer of a
 /// WAL database. Between two steps other processes write, and the copy would begin anew, for ever on a busy store.
 pub(crate) fn copy_database(source: &Connection, target: &Path) -> Result<(), StoreError> {
+    copy_in_steps(source, target, -1, || Ok(()))
+}
+
+/// Copies some pages at a time. `source` must be in a read transaction if a step does not copy all.
+fn copy_in_steps(
+    source: &Connection,
+    target: &Path,
+    pages: i32,
+    mut between: impl FnMut() -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let copy = rusqlite::backup::Backup::new(source, &mut destination)?;
-    match copy.step(-1)? {
-        StepResult::Done => Ok(()),
-        // The connection waited for the lock.
-        _ => Err(StoreError::Busy(source.path().map_or_else(|| target.to_owned(), PathBuf::from))),
+    loop {
+        match copy.step(pages)? {
+            StepResult::Done => return Ok(()),
+            StepResult::More => between()?,
+            // The connection waited for the lock.
+            _ => return Err(StoreError::Busy(source.path().map_or_else(|| target.to_owned(), PathBuf::from))),
+        }
     }
 }
 

@@ -98,7 +98,7 @@ impl Store {
         if self.blocked.is_none() {
             return Ok(());
         }
-        let fresh = Self::open_until(&self.path, self.deadline)?;
+        let fresh = Self::open_until(&self.path, self.deadline, true)?;
         if let Some(error) = fresh.blocked() {
             return Err(error);
         }

@@ -32,6 +32,8 @@ pub enum StoreError {
     Disk { path: PathBuf, fault: DiskFault },
     #[error("the store {0} is locked by another process")]
     Busy(PathBuf),
+    #[error("the store {0} is of an earlier version, and its migration is not done yet")]
+    Migrating(PathBuf),
     #[error("another process changed it first")]
     Stale,
     #[error("a {kind} named {name} is running already")]
@@ -59,6 +61,9 @@ impl StoreError {
             Self::Full(_) => DiskFault::Full.hint(),
             Self::Disk { fault, .. } => fault.hint(),
             Self::Busy(_) => "try again in a moment; `steadfast doctor` shows who may hold it",
+            Self::Migrating(_) => {
+                "it continues with the next hook; a command such as `steadfast goal status` completes it"
+            }
             Self::Stale => "run the command again",
             Self::RunIsLive { .. } => "choose another name, or end the one that is running",
             Self::Sql { source: error, .. } | Self::Query(error) if is_damage(error) => RECOVER,

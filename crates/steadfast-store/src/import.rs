@@ -1,20 +1,14 @@
 //! Imports the goals of another store, such as the claude-goal plugin's. The other file is only read: a copy of it is
 //! migrated, and rows are taken from there. A second import changes nothing.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
-use serde_json::Value;
-use steadfast_model::goal::OBJECTIVE_MAX;
-use steadfast_model::redact::redact;
-use steadfast_model::text;
 
+use super::secrets::{TEXTS, without_secrets};
 use super::steps::Pace;
-use super::{
-    BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, limit, migrate, secrets, with_path,
-};
+use super::{BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, limit, migrate, with_path};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,8 +46,7 @@ impl Store {
 
     fn take_all(&mut self, from_version: i64) -> Result<ImportReport, StoreError> {
         let mut report = ImportReport { from_version, ..ImportReport::default() };
-        for (table, column) in [("goals", "objective"), ("goal_history", "objective"), ("goal_events", "payload_json")]
-        {
+        for (table, column) in TEXTS {
             self.redact_copy(table, column)?;
         }
         // The copy has no index for these searches.
@@ -136,19 +129,6 @@ impl Store {
             }
         }
         Ok(copy.commit()?)
-    }
-}
-
-/// A text or a JSON value without its secrets; `None` if it has none.
-fn without_secrets(text: &str) -> Option<String> {
-    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(text.as_bytes()) {
-        let mut clean = value.clone();
-        secrets::clean(&mut clean);
-        return (clean != value).then(|| clean.to_string());
-    }
-    match redact(text) {
-        Cow::Owned(clean) => Some(text::cut(&clean, OBJECTIVE_MAX)),
-        Cow::Borrowed(_) => None,
     }
 }
 

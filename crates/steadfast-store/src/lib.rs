@@ -66,6 +66,7 @@ pub use import::{ImportReport, goals_missing};
 pub use ledger::{Cursor, Recorded, Source};
 pub use log_check::log_damage;
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, SessionRef, Snapshot};
+pub use migrate::limit_migrations;
 pub use outage::Outage;
 pub use purge::{Progress, PurgePart};
 pub use queue::QueuedGoal;
@@ -156,7 +157,7 @@ impl Store {
     /// Opens the store, creating or migrating it as needed.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         create_if_missing(path)?;
-        Self::open_until(path, None)
+        Self::open_until(path, None, true)
     }
 
     /// Opens the store, creating or migrating it as needed. All its waits for other processes together take at most
@@ -168,15 +169,21 @@ impl Store {
 
     /// Opens a store that must exist already, migrating it as needed.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
-        Self::open_until(path, None)
+        Self::open_until(path, None, true)
     }
 
     /// The same with a limit on all its waits for other processes together.
     pub fn open_existing_within(path: &Path, limit: Duration) -> Result<Self, StoreError> {
-        Self::open_until(path, Some(Instant::now() + limit))
+        Self::open_until(path, Some(Instant::now() + limit), true)
     }
 
-    fn open_until(path: &Path, deadline: Option<Instant>) -> Result<Self, StoreError> {
+    /// The same for callers that have no time for a migration: one that is needed is the error
+    /// [`StoreError::Migrating`].
+    pub fn open_migrated_within(path: &Path, limit: Duration) -> Result<Self, StoreError> {
+        Self::open_until(path, Some(Instant::now() + limit), false)
+    }
+
+    fn open_until(path: &Path, deadline: Option<Instant>, may_migrate: bool) -> Result<Self, StoreError> {
         if let Some(problem) = recover::was_there(path) {
             return Err(problem);
         }
@@ -184,7 +191,7 @@ impl Store {
             return Err(StoreError::Missing(path.to_owned()));
         }
         refuse_network_file_system(path)?;
-        match Self::open_to_write(path, deadline) {
+        match Self::open_to_write(path, deadline, may_migrate) {
             Err(error) => {
                 error.disk_fault().and_then(|fault| Self::open_to_read(path, fault)).map(Ok).unwrap_or(Err(error))
             }
@@ -204,12 +211,12 @@ impl Store {
         }
     }
 
-    fn open_to_write(path: &Path, deadline: Option<Instant>) -> Result<Self, StoreError> {
+    fn open_to_write(path: &Path, deadline: Option<Instant>, may_migrate: bool) -> Result<Self, StoreError> {
         let mut store = Self::of(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, deadline);
         // SQLite does not wait for the lock when it makes a new file a WAL database.
         let (began, deadline) = (Instant::now(), store.end_of_wait());
         loop {
-            match store.prepare().map_err(|error| with_path(path, error)) {
+            match store.prepare(may_migrate).map_err(|error| with_path(path, error)) {
                 Err(StoreError::Busy(_)) if Instant::now() < deadline => wait::pause(began),
                 Err(StoreError::Busy(_)) if disk::has_no_locks(path) => {
                     return Err(StoreError::of_disk(path, DiskFault::NoLocks));
@@ -227,7 +234,7 @@ impl Store {
         }
     }
 
-    fn prepare(&mut self) -> Result<(), StoreError> {
+    fn prepare(&mut self, may_migrate: bool) -> Result<(), StoreError> {
         self.db.busy_handler(Some(self.waits.handler(self.deadline)))?;
         // Keeps a query plan independent of the bound values, so that SQLite prepares a statement once.
         self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -235,6 +242,9 @@ impl Store {
         let version = migrate::version(&self.db)?;
         if version > SCHEMA_VERSION {
             return Err(StoreError::FromTheFuture { path: self.path.clone(), found: version });
+        }
+        if !may_migrate && !self.is_current(version)? {
+            return Err(StoreError::Migrating(self.path.clone()));
         }
         if self.db.is_readonly("main")? {
             return Err(StoreError::of_disk(&self.path, disk::probe(&self.path).unwrap_or(DiskFault::ReadOnly)));
@@ -251,29 +261,10 @@ impl Store {
         self.db.pragma_update(None, "synchronous", "full")?;
         let _: i64 =
             self.db.pragma_update_and_check(None, "journal_size_limit", LOG_LIMIT.cast_signed(), |row| row.get(0))?;
-        if (1..SCHEMA_VERSION).contains(&version) && !migrate::large::is_begun(&self.db)? {
-            self.keep_old_version(version)?;
-        }
-        if version < SCHEMA_VERSION || !migrate::is_complete(&self.db)? {
-            // Held until the migration is over, so that no other process makes another copy.
-            let _lock = if version == SCHEMA_VERSION {
-                self.keep_before_additions(steadfast_model::clock::now())?
-            } else {
-                None
-            };
-            self.copy_large_table().map_err(|error| self.explain_migration(error))?;
-            while !migrate::step(self.begin()?).map_err(|error| self.explain_migration(error))? {}
+        if !self.is_current(version)? {
+            self.migrate(version)?;
         }
         self.read_clock()
-    }
-
-    /// A migration fails on a file whose version or schema is damaged.
-    fn explain_migration(&self, error: StoreError) -> StoreError {
-        let fault = match error {
-            StoreError::Query(_) => schema::schema_faults(&self.db).unwrap_or_default().into_iter().next(),
-            _ => None,
-        };
-        fault.map_or(error, |message| StoreError::Corrupt { path: self.path.clone(), message })
     }
 
     pub fn path(&self) -> &Path {
@@ -283,14 +274,6 @@ impl Store {
     /// When a wait that begins now is over.
     pub(crate) fn end_of_wait(&self) -> Instant {
         self.deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT)
-    }
-
-    /// Ends long work of a call that must not take longer.
-    pub(crate) fn stop_at_deadline(&self) -> Result<(), StoreError> {
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(StoreError::Busy(self.path.clone())),
-            _ => Ok(()),
-        }
     }
 
     /// Begins a write transaction when the writers that came before are done.

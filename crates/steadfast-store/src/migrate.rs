@@ -3,10 +3,12 @@
 //! too large for one short transaction are copied before it (`migrate/large`).
 
 pub(super) mod large;
+mod opening;
 
 use rusqlite::{Connection, Transaction};
 
 use super::{SCHEMA_VERSION, StoreError};
+pub use opening::limit_migrations;
 
 const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001.sql"),
@@ -72,7 +74,7 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
 pub(super) fn step(tx: Transaction<'_>) -> Result<bool, StoreError> {
     // Another process may have migrated while we waited for the lock.
     let from = version(&tx)?;
-    large::exchange(&tx)?;
+    large::exchange(&tx, 0)?;
     for (migration, number) in MIGRATIONS.iter().zip(1..) {
         if number > from {
             tx.execute_batch(migration)?;
@@ -84,9 +86,10 @@ pub(super) fn step(tx: Transaction<'_>) -> Result<bool, StoreError> {
     }
     let had = additions(&tx)?;
     let most = if from == SCHEMA_VERSION { 1 } else { ADDITIONS.len() };
-    for (addition, count) in ADDITIONS.iter().zip(1_i64..).skip(had).take(most) {
+    for (addition, count) in ADDITIONS.iter().zip(1..).skip(had).take(most) {
+        large::exchange(&tx, count)?;
         tx.execute_batch(addition)?;
-        tx.pragma_update(None, "user_version", count)?;
+        tx.pragma_update(None, "user_version", i64::try_from(count).unwrap_or(i64::MAX))?;
     }
     let is_done = is_complete(&tx)?;
     tx.commit()?;

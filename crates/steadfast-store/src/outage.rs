@@ -18,7 +18,7 @@ impl StoreError {
     /// The outage behind an error. Nothing was changed, and the same call may succeed later.
     pub fn outage(&self) -> Option<Outage> {
         match self {
-            Self::Busy(_) => Some(Outage::Busy),
+            Self::Busy(_) | Self::Migrating(_) => Some(Outage::Busy),
             Self::Query(error) | Self::Sql { source: error, .. } => of(error),
             Self::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => Some(Outage::Full),
             _ => self.disk_fault().filter(|fault| fault.is_lack_of_room()).map(|_| Outage::Full),

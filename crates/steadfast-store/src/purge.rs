@@ -36,7 +36,7 @@ impl Store {
     /// stays only while a goal or a client needs it. A purge that was cut short is continued by the next one.
     pub fn purge(&mut self, session_ids: &[String], progress: Progress<'_>) -> Result<Vec<Forgotten>, StoreError> {
         self.set_secure_delete("ON")?;
-        let purged = self.purge_rows(session_ids, progress);
+        let purged = self.drop_replaced_tables().and_then(|()| self.purge_rows(session_ids, progress));
         self.set_secure_delete("FAST")?;
         purged
     }

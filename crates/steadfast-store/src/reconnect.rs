@@ -12,7 +12,7 @@ impl Store {
     pub fn reconnect(&mut self) -> Result<(), StoreError> {
         // Connections of one process share its locks, so the old one is closed first.
         self.db = connect(Path::new(":memory:"), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let fresh = Self::open_until(&self.path, self.deadline)?;
+        let fresh = Self::open_until(&self.path, self.deadline, true)?;
         fresh.added_message.set(self.added_message.get());
         *self = fresh;
         Ok(())

@@ -180,7 +180,7 @@ fn an_unwritable_store_is_reported_as_read_only() {
     let (_directory, path) = file_with(b"");
     drop(Store::open(&path).unwrap());
     let mut store = Store::of(connect_read_only(&path).unwrap(), &path, None);
-    let refused = store.prepare().map_err(|error| with_path(store.path(), error));
+    let refused = store.prepare(true).map_err(|error| with_path(store.path(), error));
     assert!(matches!(refused, Err(StoreError::ReadOnly(at)) if at == path));
 }
 

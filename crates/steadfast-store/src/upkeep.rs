@@ -7,6 +7,7 @@ mod ledger;
 mod notes;
 mod replaced;
 mod runs;
+mod secrets;
 mod sessions;
 
 use rusqlite::{Transaction, TransactionBehavior, params};
@@ -25,6 +26,8 @@ const DELETED: usize = 200;
 const SEEN: usize = 400;
 /// Sessions or goals that one step looks at: each takes several queries.
 const WALKED: usize = 40;
+/// The position of a task that never begins again.
+const FOR_GOOD: &str = "done";
 /// Between two steps of a task that is not through.
 const SOON: Millis = 2_000;
 /// Free pages that stay for the next rows, and those that one step gives back.
@@ -52,6 +55,7 @@ enum UpkeepTask {
     Sessions,
     Notes,
     Replaced,
+    Secrets,
     Pages,
 }
 
@@ -60,6 +64,8 @@ enum UpkeepTask {
 enum Reached {
     /// The task is through.
     End,
+    /// The task is through and never begins again.
+    ForGood,
     /// It continues here.
     At(String),
 }
@@ -79,11 +85,7 @@ impl Store {
                 UpkeepTask::Pages if !returns_pages => Reached::End,
                 task => db.upkeep_step(task, &position, keep, now)?,
             };
-            let (position, due) = match reached {
-                Reached::End => (String::new(), now + DAY),
-                Reached::At(position) => (position, now + SOON),
-            };
-            db.put_upkeep(task.into(), &position, due)?;
+            db.put_reached(task, reached, now)?;
             Ok(true)
         })?;
         Ok(done.unwrap_or(false))
@@ -126,8 +128,17 @@ impl Db<'_> {
             let (position, due) = row.map_or((String::new(), 0), |(_, position, due)| (position.clone(), *due));
             (task, position, if due > now + 2 * DAY { 0 } else { due })
         });
-        let first = waits.min_by_key(|(.., due)| *due);
+        let first = waits.filter(|(_, position, _)| position != FOR_GOOD).min_by_key(|(.., due)| *due);
         Ok(first.filter(|(.., due)| *due <= now).map(|(task, position, _)| (task, position)))
+    }
+
+    fn put_reached(self, task: UpkeepTask, reached: Reached, now: Millis) -> Result<(), StoreError> {
+        let (position, due) = match reached {
+            Reached::End => (String::new(), now + DAY),
+            Reached::ForGood => (FOR_GOOD.to_owned(), now + DAY),
+            Reached::At(position) => (position, now + SOON),
+        };
+        self.put_upkeep(task.into(), &position, due)
     }
 
     fn put_upkeep(self, task: &str, position: &str, due: Millis) -> Result<(), StoreError> {
@@ -170,6 +181,7 @@ impl Db<'_> {
             UpkeepTask::Cursors => self.prune_cursors(position, cut(aged, details.ledger_days, LEAST_DAYS)),
             UpkeepTask::Sessions => self.prune_sessions(position, cut(aged, details.ledger_days, LEAST_DAYS)),
             UpkeepTask::Notes => self.prune_notes(aged, cut(aged, details.runs_days, LEAST_DAYS)),
+            UpkeepTask::Secrets => self.redact_some(position),
             UpkeepTask::Replaced => self.empty_replaced_tables(),
             UpkeepTask::Pages => self.return_some_pages(),
         }

@@ -1,5 +1,6 @@
 //! Starts the weekly backup of the store in a process of its own, and makes it there. Session starts and `steadfast watch`
-//! call this, so it costs a look into one directory when no backup is due, and never waits.
+//! call this, so it costs a look into one directory when no backup is due, and never waits. The same process migrates a
+//! store whose migration takes longer than a hook may.
 
 use std::path::absolute;
 use std::process::{Child, Command, Stdio};
@@ -15,8 +16,17 @@ use crate::watch;
 
 /// Starts a backup if one is due, unless the user switched off backups or processes in the background.
 pub(crate) fn ensure(paths: &Paths) -> Option<Child> {
-    let may_start = paths.config.retention.backups > 0 && env_vars::text(env_vars::NO_WATCH).is_none();
-    if !may_start || !backup_is_due(&paths.store, clock::now()) || !has_room_for_backup(&paths.store) {
+    let is_wanted = paths.config.retention.backups > 0 && backup_is_due(&paths.store, clock::now());
+    if is_wanted && has_room_for_backup(&paths.store) { start_logged(paths) } else { None }
+}
+
+/// Starts the process for a store that has to be migrated: it migrates what it opens.
+pub(crate) fn start_migration(paths: &Paths) -> Option<Child> {
+    start_logged(paths)
+}
+
+fn start_logged(paths: &Paths) -> Option<Child> {
+    if env_vars::text(env_vars::NO_WATCH).is_some() {
         return None;
     }
     let logged =
@@ -42,11 +52,13 @@ pub(crate) fn make(paths: &Paths) {
 }
 
 fn try_make(paths: &Paths) -> Result<(), StoreError> {
+    // A migration takes the lock, too.
+    let store = Store::open_existing(&paths.store)?;
     let Some(lock) = BackupLock::take(&paths.store, Duration::ZERO)? else { return Ok(()) };
     let now = clock::now();
-    if backup_is_due(&paths.store, now) {
-        let keep = usize::try_from(paths.config.retention.backups).unwrap_or(usize::MAX);
-        Store::open_existing(&paths.store)?.back_up(&lock, &BackupKind::Weekly, keep, now)?;
+    let keep = usize::try_from(paths.config.retention.backups).unwrap_or(usize::MAX);
+    if keep > 0 && backup_is_due(&paths.store, now) && has_room_for_backup(&paths.store) {
+        store.back_up(&lock, &BackupKind::Weekly, keep, now)?;
     }
     Ok(())
 }

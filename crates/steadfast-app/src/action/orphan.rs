@@ -139,6 +139,8 @@ fn is_gone(session: &Session, older_than: Millis, now: Millis) -> bool {
 pub fn delete_orphans(store: &mut Store, older_than: Millis, now: Millis) -> Result<Vec<Goal>, ActionError> {
     let found = find(store.read(), older_than, usize::MAX, now)?;
     let mut deleted = HashSet::new();
+    // Events of the goals are in there, too.
+    store.drop_replaced_tables()?;
     store.write_in_steps(&found, |db, (goal, session)| {
         let same =
             db.goal(&goal.session_id)?.is_some_and(|now| now == *goal) && db.session(&goal.session_id)? == *session;

@@ -13,6 +13,9 @@ use steadfast_system::log;
 /// The longest [`patience`].
 pub(super) const LONGEST: Duration = Duration::from_secs(14);
 
+/// How long a hook works on the migration of a large store before it leaves the rest to others.
+pub(super) const LONGEST_MIGRATION: Duration = Duration::from_secs(5);
+
 /// How long a hook waits for other processes that write to the store: what is decided as long as the client's own limit
 /// allows, what is only remembered a second. Codex ends `Interrupt` and `SessionEnd` after 3 seconds.
 pub(super) fn patience(event: &HookEvent) -> Duration {
@@ -29,6 +32,9 @@ pub(super) fn patience(event: &HookEvent) -> Duration {
 pub(super) fn reply(call: &Call<'_>, outage: Outage, error: &StoreError) -> HookReply {
     let store = &call.paths.store;
     let (what, until) = match outage {
+        Outage::Busy if matches!(error, StoreError::Migrating(_)) => {
+            ("the store of an earlier version is being migrated".to_owned(), "that is done")
+        }
         Outage::Busy => ("the store is busy".to_owned(), "it is free"),
         Outage::Full => {
             let fault = error.disk_fault().unwrap_or(DiskFault::Full);
@@ -41,7 +47,7 @@ pub(super) fn reply(call: &Call<'_>, outage: Outage, error: &StoreError) -> Hook
         return HookReply::default();
     }
     let goal =
-        Store::open_existing_within(store, Duration::ZERO).and_then(|store| store.read().goal(call.session_id()));
+        Store::open_migrated_within(store, Duration::ZERO).and_then(|store| store.read().goal(call.session_id()));
     let is_active = goal.is_ok_and(|goal| goal.is_some_and(|goal| goal.status == GoalStatus::Active));
     let then = if is_active { format!("; the goal continues when {until}") } else { String::new() };
     // Where no waker waits, `steadfast watch` finds the turn that could not be recorded.

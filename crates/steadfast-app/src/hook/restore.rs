@@ -173,7 +173,7 @@ pub(super) fn context_despite_error(call: &Call<'_>) -> Option<String> {
         HookEvent::SessionStart(StartSource::Resume) => After::Resume,
         _ => return None,
     };
-    let store = Store::open_existing_within(&call.paths.store, Duration::ZERO).ok()?;
+    let store = Store::open_migrated_within(&call.paths.store, Duration::ZERO).ok()?;
     let text = snapshot_text(store.read(), call.session_id(), &occasion(call, after)).ok()?;
     Some(text).filter(|text| !text.is_empty())
 }

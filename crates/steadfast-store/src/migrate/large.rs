@@ -22,6 +22,8 @@ pub(crate) struct LargeTable {
     name: &'static str,
     /// The columns of its primary key.
     key: &'static [&'static str],
+    /// The addition to version 6 that makes its new indexes; 0 is version 6 itself.
+    addition: usize,
     /// Its indexes before the migration. The copy needs some of their names.
     old_indexes: &'static [&'static str],
     /// An index that only migrated files have.
@@ -34,6 +36,7 @@ pub(crate) static LARGE_TABLES: [LargeTable; 2] = [
     LargeTable {
         name: "goal_events",
         key: &["id"],
+        addition: 0,
         old_indexes: &["idx_goal_events_session"],
         new_index: "idx_goal_events_goal",
         indexes: &[
@@ -44,6 +47,7 @@ pub(crate) static LARGE_TABLES: [LargeTable; 2] = [
     LargeTable {
         name: "responses",
         key: &["host", "response_id"],
+        addition: 6,
         old_indexes: &["idx_responses_goal", "idx_responses_spent"],
         new_index: "idx_responses_session",
         indexes: &[
@@ -83,8 +87,39 @@ impl LargeTable {
         self.key.join(", ")
     }
 
+    /// Whether a name is that of a copy or of a replaced table.
+    pub(crate) fn is_beside(name: &str) -> bool {
+        LARGE_TABLES.iter().any(|table| name == table.copy() || name == table.replaced())
+    }
+
     fn is_being_copied(&self, db: &Connection) -> Result<bool, StoreError> {
         Ok(db.table_exists(Some("main"), self.copy().as_str())?)
+    }
+
+    /// Whether other programs or the user added something to the table that an exchange would lose: an index, a trigger
+    /// or a reference from another table.
+    fn is_extended(&self, db: &Connection) -> Result<bool, StoreError> {
+        let sql = "SELECT name FROM sqlite_schema
+                   WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name = ?1 COLLATE NOCASE
+                   UNION ALL SELECT '' FROM sqlite_schema AS own, pragma_foreign_key_list(own.name) AS reference
+                   WHERE own.type = 'table' AND reference.\"table\" = ?1 COLLATE NOCASE";
+        let mut statement = db.prepare(sql)?;
+        let names: Vec<String> = statement.query_map([self.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let is_ours = |name: &String| self.old_indexes.contains(&name.as_str()) || self.triggers().contains(name);
+        Ok(!names.iter().all(is_ours))
+    }
+
+    /// The triggers that keep the copy equal.
+    fn triggers(&self) -> [String; 3] {
+        ["added", "changed", "deleted"].map(|change| format!("{}_{change}", self.copy()))
+    }
+
+    /// The columns of the copy that have values of their own: SQLite computes the others.
+    fn columns(&self, db: &Connection) -> Result<String, StoreError> {
+        let mut statement =
+            db.prepare("SELECT '\"' || replace(name, '\"', '\"\"') || '\"' FROM pragma_table_info(?1)")?;
+        let names: Vec<String> = statement.query_map([self.copy()], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(names.join(", "))
     }
 
     fn is_large(&self, db: &Connection) -> Result<bool, StoreError> {
@@ -106,19 +141,20 @@ impl LargeTable {
         for index in self.indexes {
             db.execute_batch(&index.replace("{}", &copy))?;
         }
-        let key = self.key();
+        let (key, columns) = (self.key(), self.columns(db)?);
         let row = |name: &str| self.key.iter().map(|column| format!("{name}.{column}")).collect::<Vec<_>>().join(", ");
         let (new, old) = (row("new"), row("old"));
         let remove = |row: &str| format!("DELETE FROM {copy} WHERE ({key}) = ({row});");
         // A row behind the copied ones is copied later.
         let add = format!(
-            "INSERT INTO {copy} SELECT * FROM {table} WHERE ({key}) = ({new})
+            "INSERT INTO {copy} ({columns}) SELECT {columns} FROM {table} WHERE ({key}) = ({new})
                AND EXISTS (SELECT 1 FROM {copy} WHERE ({key}) > ({new}));"
         );
+        let [added, changed, deleted] = self.triggers();
         db.execute_batch(&format!(
-            "CREATE TRIGGER {copy}_added AFTER INSERT ON {table} BEGIN {remove_new} {add} END;
-             CREATE TRIGGER {copy}_changed AFTER UPDATE ON {table} BEGIN {remove_old} {remove_new} {add} END;
-             CREATE TRIGGER {copy}_deleted AFTER DELETE ON {table} BEGIN {remove_old} END;",
+            "CREATE TRIGGER {added} AFTER INSERT ON {table} BEGIN {remove_new} {add} END;
+             CREATE TRIGGER {changed} AFTER UPDATE ON {table} BEGIN {remove_old} {remove_new} {add} END;
+             CREATE TRIGGER {deleted} AFTER DELETE ON {table} BEGIN {remove_old} END;",
             remove_new = remove(&new),
             remove_old = remove(&old),
         ))?;
@@ -127,7 +163,7 @@ impl LargeTable {
 
     /// Copies up to `most` of the rows behind the last copied one. Returns how many.
     fn copy_some(&self, db: &Connection, most: usize) -> Result<usize, StoreError> {
-        let (table, copy, key) = (self.name, self.copy(), self.key());
+        let (table, copy, key, columns) = (self.name, self.copy(), self.key(), self.columns(db)?);
         let descending = format!("{} DESC", self.key.join(" DESC, "));
         let last = format!("SELECT {key} FROM {copy} ORDER BY {descending} LIMIT 1");
         let read = |row: &Row<'_>| (0..self.key.len()).map(|column| row.get(column)).collect();
@@ -138,17 +174,24 @@ impl LargeTable {
             count => format!("WHERE ({key}) > ({})", vec!["?"; count].join(", ")),
         };
         values.push(limit(most).into());
-        let sql = format!("INSERT INTO {copy} SELECT * FROM {table} {behind} ORDER BY {key} LIMIT ?");
+        let sql =
+            format!("INSERT INTO {copy} ({columns}) SELECT {columns} FROM {table} {behind} ORDER BY {key} LIMIT ?");
         Ok(db.execute(&sql, params_from_iter(values))?)
     }
 
     /// Puts the copy in the place of the table.
     fn exchange(&self, db: &Connection) -> Result<(), StoreError> {
         let (table, copy, old) = (self.name, self.copy(), self.replaced());
+        let is_extended = self.is_extended(db)?;
         // What was added since the last step.
-        while self.copy_some(db, ROWS.1)? > 0 {}
-        for change in ["added", "changed", "deleted"] {
-            db.execute_batch(&format!("DROP TRIGGER {copy}_{change}"))?;
+        while !is_extended && self.copy_some(db, ROWS.1)? > 0 {}
+        for trigger in self.triggers() {
+            db.execute_batch(&format!("DROP TRIGGER {trigger}"))?;
+        }
+        if is_extended {
+            // The user's index came after the copy began: the table stays, and gets its own indexes.
+            db.execute_batch(&format!("DROP TABLE {copy}"))?;
+            return self.indexes.iter().try_for_each(|index| Ok(db.execute_batch(&index.replace("{}", table))?));
         }
         // Ids of deleted rows must not be given again.
         db.execute(
@@ -166,17 +209,29 @@ impl LargeTable {
     }
 }
 
-/// Puts a finished copy in the place of its table, in the transaction of the migration.
-pub(super) fn exchange(db: &Connection) -> Result<(), StoreError> {
-    match LargeTable::to_index(db)? {
-        Some(table) if table.is_being_copied(db)? => table.exchange(db),
+/// Puts a finished copy in the place of its table, in the transaction of the addition that makes its indexes: the schema
+/// is that of its version before and after.
+pub(super) fn exchange(db: &Connection, addition: usize) -> Result<(), StoreError> {
+    match being_copied(db)? {
+        Some(table) if table.addition == addition => table.exchange(db),
         _ => Ok(()),
     }
 }
 
+/// The table that an earlier process began to copy.
+fn being_copied(db: &Connection) -> Result<Option<&'static LargeTable>, StoreError> {
+    let table = LargeTable::to_index(db)?;
+    Ok(if table.map_or(Ok(false), |table| table.is_being_copied(db))? { table } else { None })
+}
+
 /// Whether an earlier process began to copy a table of this file.
 pub(crate) fn is_begun(db: &Connection) -> Result<bool, StoreError> {
-    LargeTable::to_index(db)?.map_or(Ok(false), |table| table.is_being_copied(db))
+    Ok(being_copied(db)?.is_some())
+}
+
+/// The indexes that a table lacks while it is copied: some of their names are those of the copy's.
+pub(crate) fn missing_indexes(db: &Connection) -> Result<&'static [&'static str], StoreError> {
+    Ok(being_copied(db)?.map_or(&[], |table| table.old_indexes))
 }
 
 impl Store {
@@ -184,7 +239,8 @@ impl Store {
     /// with a deadline gives up there, and the next one continues.
     pub(crate) fn copy_large_table(&self) -> Result<(), StoreError> {
         let Some(table) = LargeTable::to_index(&self.db)? else { return Ok(()) };
-        if !table.is_being_copied(&self.db)? && !table.is_large(&self.db)? {
+        let needs_copy = |db: &Connection| Ok::<_, StoreError>(table.is_large(db)? && !table.is_extended(db)?);
+        if !table.is_being_copied(&self.db)? && !needs_copy(&self.db)? {
             return Ok(());
         }
         let mut pace = Pace::new(ROWS);
@@ -206,7 +262,7 @@ impl Store {
             if is_copied {
                 return Ok(());
             }
-            self.stop_at_deadline()?;
+            self.stop_late_migration()?;
         }
     }
 }

@@ -5,6 +5,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::super::StoreError;
+use super::super::migrate::large::LargeTable;
 use super::RecoveredTable;
 use super::salvage::TableReader;
 
@@ -25,6 +26,8 @@ pub(super) fn merge(new: &Connection, damaged: &Connection) -> Result<Vec<Recove
         "DELETE FROM run_notes WHERE run_id NOT IN (SELECT run_id FROM runs);
          DELETE FROM run_approvals WHERE run_id NOT IN (SELECT run_id FROM runs);",
     )?;
+    // Rows of an old backup may have secrets, whatever the damaged store had done.
+    new.execute("DELETE FROM upkeep WHERE task = 'secrets'", [])?;
     if tables.iter().any(|table| table.name == "goals" && table.is_incomplete()) {
         charge_from_ledger(new)?;
     }
@@ -40,12 +43,14 @@ pub(super) fn only_backup(new: &Connection) -> Result<Vec<RecoveredTable>, Store
     names(new)?.into_iter().map(table).collect()
 }
 
-/// Our tables, without those of the search index.
+/// Our tables, without those of the search index and those that a migration leaves beside a table.
 fn names(db: &Connection) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name";
     let mut statement = db.prepare(sql)?;
     let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(names.into_iter().filter(|name| !name.starts_with("sqlite_") && !NOT_COPIED.contains(&name.as_str())).collect())
+    let is_left_out =
+        |name: &str| name.starts_with("sqlite_") || NOT_COPIED.contains(&name) || LargeTable::is_beside(name);
+    Ok(names.into_iter().filter(|name| !is_left_out(name)).collect())
 }
 
 fn count(db: &Connection, table: &str) -> Result<usize, StoreError> {

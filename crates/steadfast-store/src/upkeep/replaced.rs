@@ -1,13 +1,30 @@
 //! Tables that a migration put a copy in the place of.
 
 use super::Reached;
-use crate::migrate::large::LARGE_TABLES;
-use crate::{Db, StoreError, limit};
+use crate::migrate::large::{LARGE_TABLES, LargeTable};
+use crate::steps::Pace;
+use crate::{Db, Store, StoreError, limit};
 
 /// Rows that one step deletes: they are in no index.
 const DELETED: usize = 1_000;
 
+impl Store {
+    /// Deletes these tables now, with other processes in between: the user wants the space, or the text gone.
+    pub fn drop_replaced_tables(&mut self) -> Result<(), StoreError> {
+        let (mut pace, empty) = (Pace::new((1, 1)), |db: Db<'_>| db.empty_replaced_tables());
+        while self.read().has_replaced_tables()? {
+            pace.step(|_| self.write(empty))?;
+        }
+        Ok(())
+    }
+}
+
 impl Db<'_> {
+    fn has_replaced_tables(self) -> Result<bool, StoreError> {
+        let exists = |table: &LargeTable| self.named(self.0.table_exists(Some("main"), table.replaced().as_str()));
+        LARGE_TABLES.iter().try_fold(false, |found, table| Ok(found || exists(table)?))
+    }
+
     /// Deletes some rows of such a table, and the table itself once it is empty.
     pub(super) fn empty_replaced_tables(self) -> Result<Reached, StoreError> {
         for table in &LARGE_TABLES {

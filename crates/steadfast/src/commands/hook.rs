@@ -56,6 +56,10 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
             return ExitCode::SUCCESS;
         }
     };
+    // The background hook has the time.
+    if !is_rewake {
+        hook::limit_migrations(&input.event);
+    }
     let client = match client_of(&input) {
         Ok(client) => client,
         Err(doubt) => return refuse(&input, &paths, doubt),

@@ -6,6 +6,7 @@ mod wrap;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::Value;
 use steadfast_app::liveness;
@@ -21,6 +22,8 @@ use super::stdin;
 use crate::cli::StatuslineArgs;
 use crate::output;
 
+/// How long a line waits for other processes in all.
+const PATIENCE: Duration = Duration::from_secs(1);
 const LONGEST_INPUT: usize = 1024 * 1024;
 
 pub(crate) fn run(db: Option<&Path>, arguments: &StatuslineArgs) -> ExitCode {
@@ -44,7 +47,7 @@ fn line(db: Option<&Path>, input: &[u8], asked: &[Segment]) -> Option<String> {
     if !asked.is_empty() {
         return Some(segments::line(&paths, &input, asked));
     }
-    let mut store = Store::open_existing(&paths.store).ok()?;
+    let mut store = open(&paths).ok()?;
     let (session_id, now) = (input["session_id"].as_str()?, clock::now());
     // A line that cannot store what the client says about the plan is printed all the same.
     store_quota(&mut store, session_id, &input, now).unwrap_or_default();
@@ -55,6 +58,11 @@ fn line(db: Option<&Path>, input: &[u8], asked: &[Segment]) -> Option<String> {
     let line = statusline::goal(&goal, next, now);
     let plan = if line.is_empty() { String::new() } else { statusline::near_plan(db, &goal, now).unwrap_or_default() };
     Some(format!("{line}{plan}"))
+}
+
+/// The client shows the line of the next call if this one takes long, so it neither waits long nor migrates.
+fn open(paths: &Paths) -> Result<Store, StoreError> {
+    Store::open_migrated_within(&paths.store, PATIENCE)
 }
 
 /// Stores what the client says about the user's plan, if that is new. The client calls this several times a second.

@@ -8,7 +8,7 @@ use super::*;
 use crate::migrate;
 use crate::testing::START;
 use crate::tests::{file_with, read_write, rows};
-use crate::{Keep, beside, connect_read_only};
+use crate::{BackupLock, Keep, backups, beside, connect_read_only, damage};
 use steadfast_system::config::RetentionConfig;
 
 const EVENTS: usize = LARGE + 10_000;
@@ -23,7 +23,7 @@ fn plugin_file() -> (TempDir, PathBuf) {
     let _: String = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0)).unwrap();
     migrate::build(&db, 5);
     let sql = "INSERT INTO goal_events (session_id, goal_id, event_type, payload_json, created_at_ms)
-               SELECT 's' || n % 7, 'g' || n % 7, 'tokens_accounted', printf('%050d', n), ?2 + n FROM number";
+               SELECT 's' || n % 7, 'g' || n % 7, 'tokens_accounted', 'a reason in plain words of turn ' || n, ?2 + n FROM number";
     db.execute(&format!("{COUNT} {sql}"), (limit(EVENTS), START)).unwrap();
     db.execute("DELETE FROM goal_events WHERE id > ?1", [limit(EVENTS) - 100]).unwrap();
     db.execute_batch("CREATE VIEW mine AS SELECT count(*) AS events FROM goal_events").unwrap();
@@ -128,12 +128,7 @@ fn older_programs_can_write_while_a_large_ledger_is_migrated() {
 fn a_migration_that_ran_out_of_time_is_continued() {
     let (_directory, path) = plugin_file();
     let before = rows(&read_write(&path), OF_EVENTS);
-    // Each makes one step: the empty copy, the first rows.
-    for _ in 0..2 {
-        let late = Store::open_existing_within(&path, Duration::ZERO);
-        assert!(matches!(late, Err(StoreError::Busy(_))), "{late:?}");
-    }
-    assert_eq!(rows(&read_write(&path), "SELECT count(*) > 0 FROM goal_events_next"), [[1.into()]]);
+    begin_to_copy(&path, "goal_events_next");
     assert_eq!(migrate::version(&read_write(&path)).unwrap(), 5, "the plugin still can use it");
 
     let store = Store::open_existing(&path).unwrap();
@@ -142,6 +137,100 @@ fn a_migration_that_ran_out_of_time_is_continued() {
     let kept = connect_read_only(&beside(&path, "v5.bak")).unwrap();
     assert!(!has_table(&kept, "goal_events_next"), "the backup is from before the migration");
     assert!(rows(&kept, OF_EVENTS) == before);
+}
+
+/// Opens a store twice without time, as processes that are killed. Each makes one step: the empty copy, the first rows.
+fn begin_to_copy(path: &Path, copy: &str) {
+    for _ in 0..2 {
+        let late = Store::open_existing_within(path, Duration::ZERO);
+        assert!(matches!(late, Err(StoreError::Migrating(_))), "{late:?}");
+    }
+    assert_eq!(rows(&read_write(path), &format!("SELECT count(*) > 0 FROM {copy}")), [[1.into()]]);
+}
+
+#[test]
+fn a_half_copied_store_of_version_6_is_sound_and_opens() {
+    let (_directory, path) = earlier_store();
+    let all = "SELECT response_id, session_id, goal_id, input_tokens, at_ms FROM responses ORDER BY response_id";
+    let before = rows(&read_write(&path), all);
+    begin_to_copy(&path, "responses_next");
+    assert_eq!(damage(&path).unwrap(), None);
+    let made = backups(&path);
+    assert_eq!(made.len(), 1);
+    let kept = connect_read_only(&made[0].path).unwrap();
+    assert!(!has_table(&kept, "responses_next"), "the backup is from before the migration");
+
+    let store = Store::open_existing(&path).unwrap();
+    assert_whole(&store);
+    assert!(rows(&store.db, all) == before);
+    assert_eq!(backups(&path), made, "no backup of a half-copied store");
+}
+
+#[test]
+fn the_backup_from_before_a_copy_is_never_replaced() {
+    let (_directory, path) = plugin_file();
+    // A process that looked before another one made the backup and began to copy.
+    let slow = Store::of(read_write(&path), &path, None);
+    begin_to_copy(&path, "goal_events_next");
+    let kept = beside(&path, "v5.bak");
+    let made = fs_err::read(&kept).unwrap();
+    slow.keep_old_version(5).unwrap();
+    assert!(fs_err::read(&kept).unwrap() == made);
+}
+
+#[test]
+fn a_process_that_cannot_make_the_backup_does_not_migrate() {
+    let (_directory, path) = plugin_file();
+    let _lock = BackupLock::take(&path, Duration::ZERO).unwrap().unwrap();
+    let late = Store::open_existing_within(&path, Duration::from_millis(50));
+    assert!(matches!(late, Err(StoreError::Migrating(_))), "{late:?}");
+    assert!(!beside(&path, "v5.bak").exists());
+    assert!(!has_table(&read_write(&path), "goal_events_next"));
+}
+
+#[test]
+fn a_backup_that_takes_too_long_leaves_nothing_behind() {
+    let (_directory, path) = plugin_file();
+    // More than one step of the copy.
+    read_write(&path).execute_batch("CREATE TABLE large AS SELECT zeroblob(20000000)").unwrap();
+    let late = Store::open_existing_within(&path, Duration::ZERO);
+    assert!(matches!(late, Err(StoreError::Migrating(_))), "{late:?}");
+    let names = |directory: &Path| -> Vec<String> {
+        let entries = fs_err::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(names(&crate::backups_dir(&path)), ["lock"]);
+    assert!(!beside(&path, "v5.bak").exists());
+    assert!(!has_table(&read_write(&path), "goal_events_next"), "no migration without a backup");
+    assert_whole(&Store::open_existing(&path).unwrap());
+    assert!(beside(&path, "v5.bak").exists());
+}
+
+#[test]
+fn a_caller_without_time_for_a_migration_changes_nothing() {
+    let (_directory, path) = plugin_file();
+    read_write(&path).execute("DELETE FROM goal_events", []).unwrap();
+    let old = Store::open_migrated_within(&path, Duration::from_secs(1));
+    assert!(matches!(old, Err(StoreError::Migrating(_))), "{old:?}");
+    assert_eq!(migrate::version(&read_write(&path)).unwrap(), 5);
+    drop(Store::open_existing(&path).unwrap());
+    Store::open_migrated_within(&path, Duration::from_secs(1)).unwrap();
+}
+
+/// Each addition is a transaction of its own, so a process can be killed between any two of them.
+#[test]
+fn a_store_is_sound_after_each_addition_to_a_copied_table() {
+    let (_directory, path) = earlier_store();
+    begin_to_copy(&path, "responses_next");
+    let db = read_write(&path);
+    loop {
+        let is_done = migrate::step(db.unchecked_transaction().unwrap()).unwrap();
+        assert_eq!(damage(&path).unwrap(), None, "{}", migrate::full_version(&db).unwrap());
+        if is_done {
+            break;
+        }
+    }
+    assert_eq!(rows(&db, "SELECT count(*) FROM responses"), [[limit(EVENTS).into()]]);
 }
 
 #[test]
@@ -164,5 +253,52 @@ fn a_small_file_is_migrated_without_a_copy() {
     read_write(&path).execute("DELETE FROM goal_events WHERE id > 100", []).unwrap();
     let store = Store::open_existing(&path).unwrap();
     assert_whole(&store);
+    assert!(!has_table(&store.db, "goal_events_old"));
+}
+
+#[test]
+fn indexes_and_triggers_of_the_user_survive_a_migration() {
+    for before_the_copy in [true, false] {
+        let (_directory, path) = plugin_file();
+        if !before_the_copy {
+            begin_to_copy(&path, "goal_events_next");
+        }
+        read_write(&path)
+            .execute_batch(
+                "CREATE INDEX of_user ON goal_events (event_type);
+                 CREATE TABLE seen (id INTEGER);
+                 CREATE TRIGGER by_user AFTER INSERT ON goal_events BEGIN INSERT INTO seen VALUES (new.id); END;",
+            )
+            .unwrap();
+        let before = rows(&read_write(&path), OF_EVENTS);
+        let store = Store::open_existing(&path).unwrap();
+        assert_whole(&store);
+        assert!(!has_table(&store.db, "goal_events_old") && !has_table(&store.db, "goal_events_next"));
+        assert!(rows(&store.db, OF_EVENTS) == before);
+        let of_user =
+            "SELECT count(*) FROM sqlite_schema WHERE name IN ('of_user', 'by_user') AND tbl_name = 'goal_events'";
+        assert_eq!(rows(&store.db, of_user), [[2.into()]], "{before_the_copy}");
+    }
+}
+
+#[test]
+fn computed_columns_of_the_user_survive_a_copy() {
+    let (_directory, path) = plugin_file();
+    let db = read_write(&path);
+    db.execute_batch("ALTER TABLE goal_events ADD COLUMN \"my day\" AS (created_at_ms / 86400000)").unwrap();
+    db.execute_batch("ALTER TABLE goal_events ADD COLUMN \"my note\" TEXT DEFAULT 'none'").unwrap();
+    let of_user = "SELECT id, \"my day\", \"my note\" FROM goal_events ORDER BY id LIMIT 9";
+    let before = rows(&db, of_user);
+    drop(db);
+    let store = Store::open_existing(&path).unwrap();
+    assert!(has_table(&store.db, "goal_events_old"), "it was copied");
+    assert_eq!(rows(&store.db, of_user), before);
+}
+
+#[test]
+fn a_purge_deletes_the_old_table_at_once() {
+    let (_directory, path) = plugin_file();
+    let mut store = Store::open_existing(&path).unwrap();
+    store.purge(&[], &mut |_, _, _| {}).unwrap();
     assert!(!has_table(&store.db, "goal_events_old"));
 }

@@ -14,6 +14,7 @@ use crate::output::{self, CommandOutput, CommandResult};
 pub(super) fn run(paths: &Paths, force: bool) -> CommandResult {
     let mut store = Store::open_existing(&paths.store)?;
     let before = store.size()?;
+    store.drop_replaced_tables()?;
     if store.returns_pages()? {
         store.compact(&mut |_, _, _| {})?;
     } else {

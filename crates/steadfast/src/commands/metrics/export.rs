@@ -81,7 +81,9 @@ impl ExportError {
     fn can_pass(&self) -> bool {
         match self {
             Self::Collector(error) => error.can_pass(),
-            Self::Store(error) => matches!(error, StoreError::Busy(_) | StoreError::Missing(_)),
+            Self::Store(error) => {
+                matches!(error, StoreError::Busy(_) | StoreError::Migrating(_) | StoreError::Missing(_))
+            }
             Self::File(_) => false,
         }
     }

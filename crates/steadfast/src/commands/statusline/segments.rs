@@ -27,7 +27,7 @@ struct SegmentFacts<'a> {
 
 pub(super) fn line(paths: &Paths, input: &Value, asked: &[Segment]) -> String {
     // The time is that of the store.
-    let mut store = Store::open_existing(&paths.store).ok();
+    let mut store = super::open(paths).ok();
     let (session_id, now) = (input["session_id"].as_str(), clock::now());
     if let (Some(store), Some(id)) = (&mut store, session_id) {
         // A line that cannot store what the client says about the plan is printed all the same.
