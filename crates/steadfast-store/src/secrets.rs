@@ -27,7 +27,7 @@ pub(crate) fn clean(value: &mut Value) {
 
 /// A text or a JSON value without its secrets; `None` if it has none.
 pub(crate) fn without_secrets(text: &str) -> Option<String> {
-    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(text.as_bytes()) {
         let mut clean = value.clone();
         self::clean(&mut clean);
         return (clean != value).then(|| clean.to_string());
