@@ -85,7 +85,7 @@ impl RequestGuard {
     pub(crate) fn secrets(&self) -> String {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let all = std::iter::once(&self.token).chain(keys.iter());
-        all.map(|secret| format!("{}\n", secret.reveal())).collect()
+        all.map(Secret::reveal).collect::<Vec<_>>().join("\n")
     }
 
     /// A new one-time key.
