@@ -110,7 +110,7 @@ impl Ui {
         read_reply(stream)
     }
 
-    /// Makes a request that the server does not survive, and waits until it listens again.
+    /// Makes a request that the server does not survive, and waits until it answers again.
     fn is_cut_off(&self, path: &str) {
         let mut stream = self.connect();
         let headers = [("host", &*self.host()), ("cookie", &self.cookie)];
@@ -118,7 +118,12 @@ impl Ui {
         let mut reply = Vec::new();
         let read = stream.read_to_end(&mut reply);
         assert!(reply.is_empty(), "{read:?} {}", String::from_utf8_lossy(&reply));
-        eventually(|| TcpStream::connect(("127.0.0.1", self.port)).ok());
+        // The old socket may take connections for a moment after this one ended.
+        eventually(|| {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+            stream.write_all(request("GET", "/", &[("connection", "close")], "").as_bytes()).ok()?;
+            (read_reply(stream).status != 0).then_some(())
+        });
     }
 
     fn get(&self, path: &str) -> Reply {
