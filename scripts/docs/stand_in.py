@@ -7,7 +7,6 @@ A word in capitals that is a variable of the page, such as GOAL, stands for its 
 import json
 import os
 import re
-import shlex
 import socket
 import subprocess
 import sys
@@ -68,7 +67,7 @@ class Codex:
         call = {"session_id": self.session, "transcript_path": str(self.rollout), "cwd": os.getcwd(),
                 "model": "gpt-5.2-codex", "permission_mode": "default", **event}
         (stdin, ours), (theirs, stdout) = two_pipes()
-        child = subprocess.Popen(shlex.split(command), stdin=stdin, stdout=stdout, start_new_session=True)
+        child = subprocess.Popen(["sh", "-c", command], stdin=stdin, stdout=stdout, start_new_session=True)
         os.close(stdin)
         os.close(stdout)
         os.write(ours, json.dumps(call).encode())
