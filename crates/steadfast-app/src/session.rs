@@ -1,11 +1,16 @@
-//! Which session a command is about: the flag, then the session that the host names, then the one live session of this
-//! directory. Never a guess.
+//! Which session a command is about: the flag (an id, or the beginning of one that `session list` prints), then the session
+//! that the host names, then the one live session of this directory. Never a guess.
 
 use std::path::{Path, PathBuf};
 
 use steadfast_model::text;
 use steadfast_store::{Db, Session, StoreError};
 use steadfast_system::process;
+
+/// Sessions listed when a beginning matches several.
+const LISTED_MAX: usize = 5;
+/// As many characters of an id as `session list` prints at least. A shorter one is taken as it is.
+pub const SHORTEST_PREFIX: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -15,6 +20,8 @@ pub enum SessionError {
     Closed(String),
     #[error("several live sessions in this directory:\n{0}")]
     Several(String),
+    #[error("several sessions begin with `{0}`:\n{1}")]
+    Ambiguous(String, String),
     #[error("`{0}` is not a session id")]
     Malformed(String),
     #[error(transparent)]
@@ -26,6 +33,7 @@ impl SessionError {
         match self {
             Self::None(_) => "start the agent here, or name the session: --session ID",
             Self::Several(_) => "name one of them: --session ID",
+            Self::Ambiguous(..) => "use a longer beginning: --session ID",
             Self::Closed(_) => "name one of them: --session ID; `goal status --session ID` says how it continues",
             Self::Malformed(_) => "ids are 1 to 200 characters without control characters or slashes",
             Self::Store(error) => error.hint(),
@@ -36,7 +44,8 @@ impl SessionError {
 /// Finds the session for a command.
 pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, directory: &Path) -> Result<String, SessionError> {
     if let Some(id) = flag {
-        return checked(id);
+        let id = checked(id)?;
+        return db.map_or_else(|| Ok(id.clone()), |db| completed(db, &id));
     }
     if let Some((_, id)) = process::session_of_shell() {
         return checked(&id);
@@ -66,6 +75,23 @@ pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, directory: &Path) -> Resu
 pub fn checked(id: &str) -> Result<String, SessionError> {
     let fine = !id.is_empty() && id.len() <= 200 && !id.chars().any(|c| c.is_control() || c == '/' || c == '\\');
     if fine { Ok(id.to_owned()) } else { Err(SessionError::Malformed(text::cut(&text::printable(id), 60))) }
+}
+
+/// The id of the one known session that begins like this. An id that no session has may be that of a new one.
+fn completed(db: Db<'_>, id: &str) -> Result<String, SessionError> {
+    if id.len() < SHORTEST_PREFIX {
+        return Ok(id.to_owned());
+    }
+    let mut found = db.sessions_by_id(id)?;
+    match found.len() {
+        0 => Ok(id.to_owned()),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let lines: Vec<String> =
+                found.iter().take(LISTED_MAX).map(|id| format!("  {}", text::headline(id, 60))).collect();
+            Err(SessionError::Ambiguous(id.to_owned(), lines.join("\n")))
+        }
+    }
 }
 
 fn live_sessions_in(db: Db<'_>, directory: &Path) -> Result<Vec<Session>, StoreError> {

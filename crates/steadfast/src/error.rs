@@ -136,11 +136,14 @@ impl From<StoreError> for CliError {
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
         let code = match &error {
-            SessionError::None(_) | SessionError::Closed(_) | SessionError::Several(_) => code::NOT_FOUND,
+            SessionError::None(_)
+            | SessionError::Closed(_)
+            | SessionError::Several(_)
+            | SessionError::Ambiguous(..) => code::NOT_FOUND,
             SessionError::Malformed(_) => code::USAGE,
             SessionError::Store(_) => code::ENVIRONMENT,
         };
-        let is_list = matches!(error, SessionError::Several(_) | SessionError::Closed(_));
+        let is_list = matches!(error, SessionError::Several(_) | SessionError::Closed(_) | SessionError::Ambiguous(..));
         Self { is_list, ..Self::new(code, error.to_string(), error.hint()) }
     }
 }

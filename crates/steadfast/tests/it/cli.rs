@@ -188,6 +188,26 @@ fn an_orphan_can_be_adopted_with_its_budget_and_history() {
     env.run(&["goal", "adopt", "no-such", "--session", "s3"]).fails_with(2, "no goal has the id");
 }
 
+#[test]
+fn a_goal_is_found_by_the_id_that_session_list_prints() {
+    let env = Env::new();
+    let (first, second) = ("019a8f00-1111-aaaa", "019a8f00-2222-bbbb");
+    for session in [first, second] {
+        env.hook(session, &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+        env.run(&["goal", "start", session, "--session", session]).succeeds();
+        env.hook(session, &json!({"hook_event_name": "SessionEnd", "reason": "other"}));
+    }
+    let listed = env.run(&["session", "list"]).succeeds().stdout.clone();
+    let printed = listed.split_whitespace().find(|word| word.starts_with("019a8f00-2")).unwrap();
+    assert!(printed.len() < second.len(), "{listed}");
+    let status = env.run(&["goal", "status", "--session", printed, "--json"]).succeeds().json();
+    assert_eq!(status["goal"]["session_id"], second);
+    env.run(&["goal", "abandon", "--session", printed]).succeeds();
+    env.run(&["goal", "status", "--session", "019a8f00"]).fails_with(2, "several sessions begin with `019a8f00`");
+    // Shorter than any that is listed: the id of a session that is not known yet.
+    env.run(&["goal", "status", "--session", "019a"]).fails_status_without_goal();
+}
+
 impl crate::env::Output {
     fn fails_status_without_goal(&self) {
         assert_eq!((self.code, self.stdout.starts_with("no goal for session")), (2, true), "{self:?}");

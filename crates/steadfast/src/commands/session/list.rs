@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadfast_app::overview::session::{SessionLine, remembered_view, session_line};
+use steadfast_app::session::SHORTEST_PREFIX;
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, Hit, Scope, SessionActivity};
 use steadfast_system::project;
@@ -14,8 +15,6 @@ use crate::cli::session::SearchArgs;
 use crate::commands::person::Sight;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
-
-const ID_MIN: usize = 8;
 
 pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> CommandResult {
     let Some(store) = context.store()? else {
@@ -101,7 +100,7 @@ fn shortest_unique<'a>(id: &'a str, sorted: &[String]) -> &'a str {
     let at = sorted.partition_point(|other| other.as_str() < id);
     let neighbours = [at.wrapping_sub(1), at, at + 1].into_iter().filter_map(|at| sorted.get(at));
     let most_alike = neighbours.filter(|other| *other != id).map(alike).max().unwrap_or(0);
-    let end = id.char_indices().nth((most_alike + 1).max(ID_MIN)).map_or(id.len(), |(at, _)| at);
+    let end = id.char_indices().nth((most_alike + 1).max(SHORTEST_PREFIX)).map_or(id.len(), |(at, _)| at);
     id.get(..end).unwrap_or(id)
 }
 
