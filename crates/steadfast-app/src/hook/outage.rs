@@ -46,6 +46,15 @@ pub(super) fn reply(call: &Call<'_>, outage: Outage, error: &StoreError) -> Hook
     if matches!(call.input.event, HookEvent::Seen | HookEvent::ToolAsked { .. }) {
         return HookReply::default();
     }
+    // The goal cannot be read before the migration is done. `steadfast watch` does the rest of it, and finds the turn.
+    if matches!(error, StoreError::Migrating(_)) {
+        let ends_turn = matches!(
+            call.input.event,
+            HookEvent::Stop { .. } | HookEvent::StopFailure { .. } | HookEvent::SessionEnd { .. }
+        );
+        let message = Some(format!("steadfast: {what}; a live goal continues when {until}"));
+        return HookReply { message, wake_at_ms: ends_turn.then_some(call.now), ..HookReply::default() };
+    }
     let goal =
         Store::open_migrated_within(store, Duration::ZERO).and_then(|store| store.read().goal(call.session_id()));
     let is_active = goal.is_ok_and(|goal| goal.is_some_and(|goal| goal.status == GoalStatus::Active));

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::attempts::eventually;
 use crate::env::{Env, finish};
@@ -65,15 +65,25 @@ fn commands_show_no_secret_of_an_old_store() {
 /// Here another process keeps the backup from being made. For a hook, a store that is too large is the same.
 #[test]
 fn a_migration_that_does_not_fit_into_a_hook_is_done_in_the_background() {
+    is_migrated_in_the_background_by(&json!({"hook_event_name": "SessionStart", "source": "startup"}));
+}
+
+/// No process would find the turn that could not be recorded.
+#[test]
+fn a_turn_that_ends_during_a_migration_starts_the_rest_of_it() {
+    is_migrated_in_the_background_by(&json!({"hook_event_name": "Stop", "stop_hook_active": false}));
+}
+
+fn is_migrated_in_the_background_by(event: &Value) {
     let env = plugin_store();
     std::fs::write(env.home().join("config.toml"), "[retention]\nbackups = 0\n").unwrap();
     std::fs::create_dir_all(env.home().join("backups")).unwrap();
     let lock = File::create(env.home().join("backups/lock")).unwrap();
     lock.lock().unwrap();
-    let start = json!({"hook_event_name": "SessionStart", "source": "startup", "session_id": "s1",
-        "cwd": env.project(), "transcript_path": env.transcript("s1")});
+    let mut input = json!({"session_id": "s1", "cwd": env.project(), "transcript_path": env.transcript("s1")});
+    input.as_object_mut().unwrap().extend(event.as_object().unwrap().clone());
     let mut hook = env.command(&["hook", "claude"]);
-    let output = finish(hook.env_remove("STEADFAST_NO_WATCH"), start.to_string().as_bytes());
+    let output = finish(hook.env_remove("STEADFAST_NO_WATCH"), input.to_string().as_bytes());
     assert!(output.code == 0 && output.stdout.contains("is being migrated"), "{output:?}");
     assert_eq!(version(&env), 5);
     drop(lock);
