@@ -113,7 +113,7 @@ struct Clear<'a> {
 }
 
 /// Names of activities, signals, workflows, queues and what the SDK calls itself and its markers.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 20] = [
     "answer",
     "attempt",
     "check",
@@ -122,6 +122,8 @@ const NAMES: [&str; 19] = [
     "decide",
     "finish",
     "record",
+    // The server's own id of a task that the answer to another one began.
+    "request-from-RespondWorkflowTaskCompleted",
     "say",
     "set_caps",
     "spent",
