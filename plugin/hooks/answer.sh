@@ -41,7 +41,7 @@ case $1,$input in
     is_ours "$name" && is_old && form='{"decision":"block","reason":"%s"}\n' ;;
 esac
 case $1 in
-  missing) text='steadfast: the program is missing, so no goal is driven. In a terminal: npm install -g steadfast && steadfast setup' ;;
+  missing) text='steadfast: the program is missing, so no goal is driven. Install it again as you did (for example: npm install -g steadfast), then type in a terminal: steadfast setup' ;;
   *) text='steadfast: this Claude Code is too old to drive goals, which need 2.1.118 or later. In a terminal: claude update' ;;
 esac
 [ -z "$form" ] || printf "$form" "$text"

@@ -53,18 +53,17 @@ const EVENTS: [CodexEvent; 12] = [
     event("SessionEnd", 3),
 ];
 
-/// What the user reads while the program is missing, as JSON without a quote of the shell in it.
-const MISSING: &str = "{\"systemMessage\":\"steadfast: the program is missing, so no goal is driven. In a terminal: \
-    npm install -g steadfast && steadfast setup\"}";
+/// What the user reads while the program is missing, as JSON for an `echo` of sh.
+const MISSING: &str = r#"{\"systemMessage\":\"steadfast: the program is missing, so no goal is driven. Install it again as you did (for example: npm install -g steadfast), then type in a terminal: steadfast setup\"}"#;
 
 impl CodexEvent {
-    /// A program that is gone is reported once, at the start of a session; Codex would report a failure of every hook.
-    /// Codex runs the command in the user's own shell, so that it is in words that fish has too.
+    /// A program that is gone is reported at the start of a session; Codex would report a failure of every hook. Codex
+    /// runs the command in the user's own shell, which may be no POSIX shell: `exec` and quotes are all that it needs.
     fn lasting_command(&self, program: &Path) -> String {
         let otherwise =
-            if self.name == "SessionStart" { format!("exec echo '{MISSING}'") } else { "exit 0".to_owned() };
-        let found = format!("command -v {} >/dev/null", shell_word(&program.to_string_lossy()));
-        format!("{found} || {otherwise}; exec {}", hook_command(program))
+            if self.name == "SessionStart" { format!("exec echo \"{MISSING}\"") } else { "exit 0".to_owned() };
+        let script = format!(r#"command -v "$0" >/dev/null || {otherwise}; exec "$0" "$@""#);
+        format!("exec /bin/sh -c '{script}' {}", hook_command(program))
     }
 
     fn group(&self, command: &str) -> Value {
@@ -175,7 +174,10 @@ impl Setup {
             .map(|event| Group { event: event.name.to_owned(), group: event.group(&event.lasting_command(program)) })
             .collect();
         let hooks_file = if in_toml { &path } else { &hooks.path };
-        let mut edits = CodexEdits { trust: expected_trust(hooks_file, &groups), ..CodexEdits::default() };
+        // An upgrade may change the commands. What the client noted of the earlier ones is ours to remove all the same.
+        let mut trust = earlier.trust.clone();
+        trust.extend(expected_trust(hooks_file, &groups).into_iter().filter(|new| !earlier.trust.contains(new)));
+        let mut edits = CodexEdits { trust, ..CodexEdits::default() };
         if switched_off(&theirs) {
             self.note(format!(
                 "hooks are switched off by `features` in {}: no hook will run, so no goal can",

@@ -42,13 +42,19 @@ fn setup_merges_reports_the_trust_question_and_uninstalls_exactly() {
     assert_eq!(merged["hooks"]["Stop"][0]["hooks"][0]["command"], json!("mine"));
     let command =
         |event: &str, at: usize| merged["hooks"][event][at]["hooks"][0]["command"].as_str().unwrap().to_owned();
-    let expected = format!("command -v {program} >/dev/null || exit 0; exec {program} hook codex");
-    assert_eq!(command("Stop", 1), expected);
-    let start = command("SessionStart", 0);
-    assert!(start.ends_with(&format!("; exec {program} hook codex")), "{start}");
-    let missing = std::process::Command::new("sh").args(["-c", &start.replace(program, "/nowhere/steadfast")]).output();
-    let missing: Value = serde_json::from_slice(&missing.unwrap().stdout).unwrap();
-    assert!(missing["systemMessage"].as_str().unwrap().contains("npm install -g steadfast"), "{missing}");
+    let script = r#"command -v "$0" >/dev/null || exit 0; exec "$0" "$@""#;
+    assert_eq!(command("Stop", 1), format!("exec /bin/sh -c '{script}' {program} hook codex"));
+    let start = command("SessionStart", 0).replace(program, "/nowhere/steadfast");
+    // Codex runs it in the user's own shell.
+    for shell in ["sh", "bash", "zsh", "fish"] {
+        let missing = match std::process::Command::new(shell).args(["-c", &start]).output() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            missing => missing.unwrap(),
+        };
+        let missing: Value = serde_json::from_slice(&missing.stdout).unwrap();
+        let message = missing["systemMessage"].as_str().unwrap();
+        assert!(message.contains("type in a terminal: steadfast setup"), "{shell}: {missing}");
+    }
     let config = std::fs::read_to_string(codex.join("config.toml")).unwrap();
     assert!(config.starts_with(CONFIG), "{config}");
     assert!(config.contains(&format!("STEADFAST_HOME = \"{}\"", env.home().display())), "{config}");
@@ -123,7 +129,7 @@ fn the_hook_command_uses_the_link_on_path_so_an_upgrade_keeps_trust() {
     symlink(env!("CARGO_BIN_EXE_steadfast"), bin.join("steadfast")).unwrap();
     finish(env.command(&["setup", "codex"]).env("PATH", &bin), b"").succeeds();
     let hooks: Value = serde_json::from_slice(&std::fs::read(codex.join("hooks.json")).unwrap()).unwrap();
-    let expected = format!("; exec '{}' hook codex", bin.join("steadfast").display());
+    let expected = format!("' '{}' hook codex", bin.join("steadfast").display());
     let command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
     assert!(command.ends_with(&expected), "{command}");
 }

@@ -10,7 +10,7 @@ use crate::with_steadfast::{binary, repo, steadfast};
 use std::fs;
 use std::path::Path;
 
-const TO_TYPE: &str = "npm install -g steadfast && steadfast setup";
+const TO_TYPE: &str = "then type in a terminal: steadfast setup";
 
 fn model() -> ScriptedModel {
     ScriptedModel::start(|request| Reply::text(format!("Answer {}.", request.seq)))

@@ -4,7 +4,8 @@ use super::*;
 use crate::codex::install::plan as plan_codex;
 use crate::codex::install::trust::{HookTrust, codex_hooks, hash, key_name};
 
-const COMMAND: &str = "command -v /opt/steadfast >/dev/null || exit 0; exec /opt/steadfast hook codex";
+const COMMAND: &str =
+    "exec /bin/sh -c 'command -v \"$0\" >/dev/null || exit 0; exec \"$0\" \"$@\"' /opt/steadfast hook codex";
 /// Comments in every place, dotted keys, tables out of order, a comment at the end, no newline after it.
 const CONFIG: &str = "# mine\nmodel = \"gpt-6.1\" # fast\nsandbox.mode = \"x\"\n\n[mcp_servers.other] # theirs\ncommand = \"other\"\n\n[projects.\"/a b\"]\ntrust_level = \"trusted\"\n\n# the end";
 
@@ -93,6 +94,18 @@ fn a_fresh_codex_gets_everything_and_loses_everything() {
     assert!(world.read("home/config.toml").starts_with("db = "));
     world.uninstall_codex();
     assert_eq!(world.tree(), BTreeMap::new());
+}
+
+#[test]
+fn uninstall_removes_the_trust_in_the_hooks_of_an_earlier_version() {
+    let world = World::with_config(CONFIG);
+    let before = world.tree();
+    world.install_codex();
+    world.trust_all();
+    let later = world.plan_codex_with(|request, _| request.lasting_program = Path::new("/opt/later/steadfast"));
+    later.unwrap().apply().unwrap();
+    world.uninstall_codex();
+    assert_eq!(world.tree(), before);
 }
 
 #[test]
@@ -339,7 +352,7 @@ fn links_of_codex_are_written_through() {
     let before = world.tree();
     world.install_codex();
     assert!(world.path("codex/config.toml").is_symlink() && world.path("codex/hooks.json").is_symlink());
-    assert!(world.read("dotfiles/hooks.json").contains(COMMAND));
+    assert!(world.read("dotfiles/hooks.json").contains(&json!(COMMAND).to_string()));
     world.uninstall_codex();
     assert_eq!(world.tree(), before);
 }

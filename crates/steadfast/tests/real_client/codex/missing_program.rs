@@ -33,7 +33,7 @@ fn a_session_in_the_terminal_says_what_to_type_and_no_hook_fails() {
     let screen = tui.history();
     tui.exit();
     assert_eq!(screen.matches("the program is missing").count(), 1, "{screen}");
-    assert!(screen.contains("npm install -g steadfast"), "{screen}");
+    assert!(screen.contains("steadfast setup"), "{screen}");
     assert!(!screen.to_lowercase().contains("fail") && !screen.contains("127"), "{screen}");
     model.check_script();
 }
