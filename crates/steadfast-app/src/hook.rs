@@ -60,6 +60,9 @@ pub enum HookError {
     Action(#[from] action::ActionError),
     #[error(transparent)]
     NotTheClient(#[from] NotTheClient),
+    /// In an earlier program of this process.
+    #[error("internal error at {0}")]
+    Panicked(String),
 }
 
 impl From<CheckError> for HookError {
@@ -127,6 +130,25 @@ pub fn handle_call(
         Err(HookError::NotTheClient(doubt)) => Err(doubt),
         done => Ok(done.unwrap_or_else(|error| fail_open(&call, &error, wall))),
     }
+}
+
+/// Pauses a live goal after a panic in a hook of its session.
+pub fn panicked(
+    input: &HookInput,
+    paths: &Paths,
+    client: Option<ProcessId>,
+    cause: &str,
+    wall: Millis,
+) -> Result<HookReply, NotTheClient> {
+    let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
+    let call = Call { input, paths, now: wall, origin, client, found: Findings::default(), caps: RefCell::default() };
+    let opened = Store::open_migrated_within(&paths.store, outage::patience(&input.event));
+    if let Ok(store) = opened
+        && let Err(CheckError::NotTheClient(doubt)) = caller::check(store.read(), call.session_id(), client)
+    {
+        return Err(doubt);
+    }
+    Ok(fail_open(&call, &HookError::Panicked(cause.to_owned()), wall))
 }
 
 fn place(event: &HookEvent) -> &'static str {

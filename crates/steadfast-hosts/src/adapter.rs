@@ -116,6 +116,8 @@ pub struct HostAdapter {
 
     /// The files of one of our commands: path below the directory that the host keeps commands in, text.
     pub command_files: fn(command: &SlashCommand) -> Vec<(String, String)>,
+    /// How our commands begin for a user of this machine.
+    pub typed_prefix: fn() -> &'static str,
     /// Plans everything that `setup` does; a second run changes nothing.
     pub plan_install: fn(request: &InstallRequest<'_>) -> Result<InstallPlan, InstallError>,
     /// What the user still has to do after `setup`.

@@ -62,6 +62,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     readable_event: stream::readable,
     plan_reset: |_| None,
     command_files: install::command_files,
+    typed_prefix: install::typed_prefix,
     plan_install: install::plan_request,
     install_note: |_, _| None,
     plugin_data_dirs: || files::below_config_dirs("plugins/data"),

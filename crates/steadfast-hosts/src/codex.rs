@@ -59,6 +59,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     readable_event: stream::readable,
     plan_reset: reset::reset_of,
     command_files: install::skill_files,
+    typed_prefix: || Host::Codex.capabilities().command_prefix,
     plan_install: install::plan_request,
     install_note: install::trust_note,
     plugin_data_dirs: Vec::new,

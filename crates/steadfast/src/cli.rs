@@ -118,6 +118,9 @@ pub(crate) enum CliCommand {
         /// Wait in the background and wake the agent when its goal is due
         #[arg(long)]
         rewake: bool,
+        /// Session, event and cause of a panic in this process
+        #[arg(long, hide = true, num_args = 3, allow_hyphen_values = true)]
+        panicked: Vec<String>,
     },
     /// Serve the goal tools over stdio (agents call this)
     Mcp {
@@ -234,7 +237,7 @@ fn setup_names() -> PossibleValuesParser {
   steadfast goal status --json
   steadfast goal extend --add-tokens 5M --add-hours 2")]
 pub(crate) struct GoalArgs {
-    /// Session of the goal [default: the agent's own session, or the only live one in this directory]
+    /// Session of the goal, by its id or the beginning that `session list` prints [default: the agent's own session, or the only live one in this directory]
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) session: Option<String>,
 

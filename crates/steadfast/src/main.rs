@@ -41,7 +41,9 @@ fn main() -> ExitCode {
     silence_panics(cli.command.as_ref().map_or(OnPanic::Exit, OnPanic::of));
     let (db, json) = (cli.db.as_deref(), cli.json);
     let is_json = is_json || json;
-    let Some(command) = cli.command else { return finish(Ok(commands::welcome::run(db)), is_json) };
+    let Some(command) = cli.command else {
+        return finish(commands::welcome::from_terminal(db), is_json);
+    };
     let output = match command {
         CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments, is_json),
         CliCommand::Session(verb) => commands::session::run(db, &verb),
@@ -53,7 +55,7 @@ fn main() -> ExitCode {
         CliCommand::Trust(arguments) => commands::trust::run(db, &arguments, json),
         CliCommand::Ui(arguments) => commands::ui::run(db, &arguments, json),
         CliCommand::Usage(arguments) => commands::usage::run(db, &arguments, json),
-        CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
+        CliCommand::Hook { host, rewake, panicked } => return commands::hook::run(db, &host, rewake, &panicked),
         CliCommand::Statusline(arguments) => return commands::statusline::run(db, &arguments),
         CliCommand::Metrics(arguments) => commands::metrics::run(db, &arguments),
         CliCommand::Mcp { restarts } => commands::mcp(db, restarts),
@@ -113,7 +115,7 @@ fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
 /// What a panic does to the process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnPanic {
-    /// Ends it with 0 and no output: a hook must not stop its client.
+    /// Ends it with 0: a hook must not stop its client. A live goal is paused.
     FailOpen,
     Exit,
     /// Restarts a server.
@@ -130,11 +132,14 @@ impl OnPanic {
     }
 }
 
-/// Replaces the backtrace of a panic by one line; a hook prints nothing and exits with 0.
+/// Replaces the backtrace of a panic by one line; a hook reports it in its reply and exits with 0.
 fn silence_panics(on_panic: OnPanic) {
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         commands::log_failure(&format!("internal error at {place}: {}", info.payload_as_str().unwrap_or("unknown")));
+        if on_panic == OnPanic::FailOpen {
+            commands::hook::panicked::report(&place);
+        }
         if on_panic != OnPanic::FailOpen {
             output::note(&format!(
                 "error: internal error at {place}\nhint: report this as a bug, with the log that `steadfast doctor` names"

@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 
 use steadfast_system::env_vars;
 
+/// This program, also after its file was replaced by an upgrade.
+pub(crate) fn own() -> Option<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    std::env::current_exe().ok().filter(|path| path.exists()).or_else(|| running.exists().then(|| running.to_owned()))
+}
+
 /// The first executable file of that name on PATH.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let search = env_vars::path(env_vars::PATH)?;

@@ -94,6 +94,13 @@ fn skips_limit_dialog(request: &InstallRequest<'_>) -> Result<bool, InstallError
     })
 }
 
+/// How our commands begin for the user: `setup` writes short ones beside those of the plugin.
+pub(super) fn typed_prefix() -> &'static str {
+    let has_short =
+        super::files::below_config_dirs("commands").iter().any(|commands| commands.join("goal-start.md").exists());
+    if has_short { Host::Claude.capabilities().command_prefix } else { "/steadfast:goal-" }
+}
+
 /// A command file. Its text is what the model reads if the hook did not run.
 pub(super) fn command_files(command: &SlashCommand) -> Vec<(String, String)> {
     let arguments = match command.arguments {

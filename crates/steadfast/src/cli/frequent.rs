@@ -12,7 +12,7 @@ impl Cli {
         let words: Vec<&str> = arguments.iter().skip(1).map(|word| word.to_str()).collect::<Option<_>>()?;
         let command = match words.as_slice() {
             ["hook", host] if host.parse::<Host>().is_ok() => {
-                CliCommand::Hook { host: (*host).to_owned(), rewake: false }
+                CliCommand::Hook { host: (*host).to_owned(), rewake: false, panicked: Vec::new() }
             }
             ["statusline"] => CliCommand::Statusline(StatuslineArgs::default()),
             [SUPERVISOR, directory] if directory.starts_with('/') => CliCommand::Exec { directory: directory.into() },

@@ -307,7 +307,8 @@ fn refuse_above_shared_cap(context: &CommandContext<'_>, store: &Store, session_
 fn open_existing(context: &CommandContext<'_>) -> Result<Store, CliError> {
     Store::open_if_there(&context.paths.store)?.ok_or_else(|| {
         let message = format!("no goal yet (no store at {})", context.paths.store.display());
-        let hint = "start one with `/goal-start \"OBJECTIVE\"`, or run `steadfast doctor` to find other stores";
+        let hint =
+            "start one with `/goal-start \"OBJECTIVE\"` while an agent runs here; `steadfast` prints what is needed first";
         CliError::new(code::NOT_FOUND, message, hint)
     })
 }

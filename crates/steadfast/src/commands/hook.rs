@@ -2,6 +2,7 @@
 //! background hook exits with 2, because that code wakes the client.
 
 mod answer;
+pub(crate) mod panicked;
 mod starting;
 mod two_stores;
 
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use steadfast_app::action::Place;
 use steadfast_app::caller::NotTheClient;
 use steadfast_app::hook;
+use steadfast_engine::crash;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
@@ -36,7 +38,7 @@ const STDIN_MAX: usize = 16 * 1024 * 1024;
 /// An `asyncRewake` hook that exits with this code wakes the model with the text on stderr.
 const WAKE: u8 = 2;
 
-pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCode {
+pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool, panicked: &[String]) -> ExitCode {
     settings::ignore_foreign_variables(false);
     // The run drives its agents; a goal inside an iteration would be driven twice.
     if process::is_inside_run() {
@@ -47,6 +49,10 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         Ok(found) => found,
         Err(error) => return without_home(host, &error),
     };
+    if !panicked.is_empty() {
+        panicked::pause(host, &paths, panicked);
+        return ExitCode::SUCCESS;
+    }
     own_paths::log_closed(&paths);
     let input = match read_input(host) {
         Ok(Some(input)) => input,
@@ -56,6 +62,8 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
             return ExitCode::SUCCESS;
         }
     };
+    panicked::remember(&input);
+    crash::panic_once("hook");
     // The background hook has the time.
     if !is_rewake {
         hook::limit_migrations(&input.event);

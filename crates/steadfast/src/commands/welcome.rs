@@ -5,17 +5,19 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use steadfast_app::overview::now::{Now, Subject};
+use steadfast_app::overview::now::{Now, Subject, UserNeed};
 use steadfast_hosts::doctor::HookState;
-use steadfast_hosts::{adapters, installed_version};
+use steadfast_hosts::{adapter, adapters, installed_version};
 use steadfast_model::clock;
 use steadfast_model::host::Host;
 use steadfast_model::text;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
+use steadfast_system::project;
 use steadfast_views::facts;
 
-use crate::output::{self, CommandOutput};
+use super::other_stores;
+use crate::output::{self, CommandOutput, CommandResult};
 use crate::{plugin, programs};
 
 /// A client, as far as its files show it.
@@ -39,18 +41,29 @@ struct Situation {
     /// What to do about the goal or run that has needed the user for longest.
     need: Option<String>,
     live: usize,
+    /// How our commands begin in a client that is ready.
+    prefix: &'static str,
 }
 
-pub(crate) fn run(db: Option<&Path>) -> CommandOutput {
+pub(crate) fn from_terminal(db: Option<&Path>) -> CommandResult {
+    Ok(run(db, &std::env::current_dir()?))
+}
+
+fn run(db: Option<&Path>, directory: &Path) -> CommandOutput {
     let clients: Vec<ClientFacts> = adapters().map(|adapter| client(adapter.host, (adapter.hook_state)())).collect();
     let mut situation = Situation { clients, ..Situation::default() };
+    situation.prefix = situation.ready().map_or("", |ready| (adapter(ready.host).typed_prefix)());
     let mut rows: Vec<Vec<String>> = situation.clients.iter().map(ClientFacts::row).collect();
     let mut json = json!({"version": env!("CARGO_PKG_VERSION")});
     match look(db) {
         Ok((paths, page)) => {
             situation.is_outdated = plugin::is_current(&paths.home) == Some(false);
+            if let Some(note) = other_stores::note(&paths) {
+                rows.push(vec!["more goals".to_owned(), note.clone()]);
+                json["other_store"] = json!(note);
+            }
             if let Some(page) = page {
-                situation.need = page.needs.first().map(|need| need.hint.clone());
+                situation.need = page.needs.first().map(|need| hint_from(need, directory));
                 situation.live = page.header.live_goals + page.header.live_runs;
                 rows.extend(of_store(&page));
                 json["goals"] = json!(page.header.live_goals);
@@ -65,15 +78,27 @@ pub(crate) fn run(db: Option<&Path>) -> CommandOutput {
             situation.trouble = Some(problem);
         }
     }
-    let next = situation.next();
+    let (next, also) = (situation.next(), situation.also());
     json["clients"] = situation.clients.iter().map(ClientFacts::json).collect();
     json["next"] = json!(next);
+    json["also"] = json!(also);
+    let also = also.map(|also| format!("\nalso: {also}")).unwrap_or_default();
     let table = output::indented(&output::columns(&rows)).join("\n");
     let text = format!(
-        "steadfast {}: keeps coding agents on the job\n\n{table}\n\nnext: {next}\nmore: steadfast demo, steadfast --help",
+        "steadfast {}: keeps coding agents on the job\n\n{table}\n\nnext: {next}{also}\nmore: steadfast demo, steadfast --help",
         env!("CARGO_PKG_VERSION")
     );
     CommandOutput { text, json, code: 0 }
+}
+
+/// The hint of a need, with the directory in which it has to be typed if that is another one.
+fn hint_from(need: &UserNeed, directory: &Path) -> String {
+    match need.project.as_deref().map(Path::new) {
+        Some(project) if project::key(project) != project::key(directory) => {
+            format!("in {}: {}", project.display(), need.hint)
+        }
+        _ => need.hint.clone(),
+    }
 }
 
 fn client(host: Host, hooks: HookState) -> ClientFacts {
@@ -186,26 +211,38 @@ impl Situation {
         if let Some((complaint, update)) = self.clients.iter().find_map(ClientFacts::old) {
             return format!("{update}   ({complaint})");
         }
-        let ready = self.clients.iter().find(|client| client.is_installed && client.hooks == HookState::Ready);
-        if self.is_outdated || installed.clone().all(|client| client.hooks == HookState::Absent) {
+        if self.is_outdated || installed.all(|client| client.hooks == HookState::Absent) {
             return "steadfast setup".to_owned();
         }
-        let silent = installed.find_map(|client| match &client.hooks {
-            HookState::Silent(check) => check.hint.clone(),
-            _ => None,
-        });
-        match (ready, silent) {
-            (_, Some(hint)) => hint,
-            _ if self.live > 0 => "steadfast top".to_owned(),
-            (Some(ready), None) => {
-                let facts = ready.host.capabilities();
-                let (program, prefix) = (facts.program, facts.command_prefix);
+        match self.ready() {
+            Some(_) if self.live > 0 => "steadfast top".to_owned(),
+            Some(ready) => {
+                let program = ready.host.capabilities().program;
                 format!(
-                    "start `{program}` in a project and type {prefix}start \"All tests pass\" --verify \"make test\""
+                    "start `{program}` in a project and type {}start \"All tests pass\" --verify \"make test\"",
+                    self.prefix
                 )
             }
-            (None, None) => "steadfast setup".to_owned(),
+            None => self.silent().unwrap_or_else(|| "steadfast setup".to_owned()),
         }
+    }
+
+    /// What another client needs, while one is ready.
+    fn also(&self) -> Option<String> {
+        self.ready().and_then(|_| self.silent())
+    }
+
+    /// A client that runs our hooks.
+    fn ready(&self) -> Option<&ClientFacts> {
+        self.clients.iter().find(|client| client.is_installed && client.hooks == HookState::Ready)
+    }
+
+    /// What to do about a client that has our hooks and does not run them.
+    fn silent(&self) -> Option<String> {
+        self.clients.iter().filter(|client| client.is_installed).find_map(|client| match &client.hooks {
+            HookState::Silent(check) => check.hint.clone(),
+            _ => None,
+        })
     }
 }
 
@@ -221,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_most_urgent_thing_is_next() {
-        let mut situation = Situation::default();
+        let mut situation = Situation { prefix: "/goal-", ..Situation::default() };
         assert!(situation.next().starts_with("install Claude Code or Codex"), "{}", situation.next());
         situation.clients = vec![client(Host::Claude, Some("2.1.197"), HookState::Absent)];
         assert_eq!(situation.next(), "steadfast setup");
@@ -231,7 +268,11 @@ mod tests {
         assert_eq!(situation.next(), "steadfast top");
         let silent = HookState::Silent(warn("codex_hooks", "not trusted", "start `codex`, type /hooks"));
         situation.clients.push(client(Host::Codex, None, silent));
-        assert_eq!(situation.next(), "start `codex`, type /hooks");
+        assert_eq!(situation.next(), "steadfast top");
+        assert_eq!(situation.also().as_deref(), Some("start `codex`, type /hooks"));
+        let claude = situation.clients.remove(0);
+        assert_eq!((situation.next().as_str(), situation.also()), ("start `codex`, type /hooks", None));
+        situation.clients.insert(0, claude);
         situation.is_outdated = true;
         assert_eq!(situation.next(), "steadfast setup");
         situation.clients[0].version = Some("2.0.1".to_owned());

@@ -90,6 +90,23 @@ fn without_arguments_the_next_command_follows_from_what_is_there() {
 }
 
 #[test]
+fn what_is_typed_next_fits_the_place_and_the_plugin() {
+    let machine = Machine::claude();
+    let enabled = json!({"enabledPlugins": {"steadfast@steadfast": true}}).to_string();
+    std::fs::write(machine.env.claude_config().join("settings.json"), enabled).unwrap();
+    assert!(machine.next().contains("type /steadfast:goal-start"), "{}", machine.next());
+
+    machine.env.start(&["Ship it"]);
+    machine.env.goal(&["block", "--reason", "needs a key"]).succeeds();
+    assert!(!machine.next().starts_with("in "), "{}", machine.next());
+    let elsewhere = machine.env.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let said = finish(machine.env.command_as_typed(&["--json"]).current_dir(&elsewhere), b"").json();
+    let project = format!("in {}: ", machine.env.project().display());
+    assert!(said["next"].as_str().unwrap().starts_with(&project), "{said:#}");
+}
+
+#[test]
 fn an_old_client_is_named_with_what_to_type() {
     let machine = Machine::with(&[("claude", "claude-code", "2.1.50"), ("codex", "codex", "0.130.0")]);
     let said = machine.run(&[]);
@@ -146,7 +163,9 @@ fn setup_without_a_name_sets_up_what_is_found() {
     let again = machine.run(&["setup", "--yes", "--json"]).json();
     assert_eq!((&again["changes"], &again["clients"][0]["before"]), (&json!([]), &json!("ready")), "{again:#}");
     // Codex waits for the user's trust, and the next command says so.
-    assert!(machine.next().contains("type /hooks"), "{}", machine.next());
+    let said = machine.run(&["--json"]).json();
+    assert!(said["also"].as_str().unwrap().contains("type /hooks"), "{said:#}");
+    assert!(said["next"].as_str().unwrap().contains("/goal-start"), "Claude Code is ready: {said:#}");
     machine.run(&["setup", "--uninstall"]).succeeds();
     assert_eq!(tree(&machine.env.path("user")), before);
 }
