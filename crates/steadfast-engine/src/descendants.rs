@@ -114,6 +114,11 @@ pub(crate) fn below_this_process() -> Vec<FoundProcess> {
     all.iter().filter(|entry| below.contains(&entry.pid)).map(Into::into).collect()
 }
 
+/// Kills everything below this process.
+pub fn kill_descendants() {
+    kill_all(below_this_process);
+}
+
 /// What is below this process: in that process group, and outside of it.
 pub(crate) fn below_by_group(group: i32) -> (Vec<FoundProcess>, Vec<FoundProcess>) {
     let all = table::read();

@@ -34,3 +34,5 @@ pub mod verify;
 pub mod wait;
 pub mod work;
 pub mod worktree;
+
+pub use descendants::kill_descendants;

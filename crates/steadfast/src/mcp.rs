@@ -9,6 +9,7 @@ mod recall;
 mod store_handle;
 mod tools;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rmcp::model::{
@@ -37,10 +38,15 @@ pub(crate) fn tools() -> Vec<rmcp::model::Tool> {
 
 /// Serves until stdin closes. Then waits for a running verification, so that its result is stored. After a restart the
 /// client is initialized already; calls that it sent and this process had not begun are lost.
-pub(crate) fn serve(paths: &Paths, restarts: u32) -> anyhow::Result<()> {
-    restart::enable(restarts, |_| calls::answer_all());
+pub(crate) fn serve(paths: &Paths, db_flag: Option<&Path>, restarts: u32) -> anyhow::Result<()> {
+    restart::enable(restarts, |_| {
+        // Commands of verifications: the server that could end them at their time limit is gone. The answers come last,
+        // because the client may send its next call at once.
+        steadfast_engine::kill_descendants();
+        calls::answer_all();
+    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let handle = StoreHandle::new(paths);
+    let handle = StoreHandle::new(paths, db_flag);
     // Look while the client still holds its end of stdin.
     let _ = handle.client();
     let server = Server { handle: Arc::new(handle) };

@@ -88,8 +88,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
         }
     }
     let sets_up = |host: &Host| arguments.dry_run || is_set_up(&paths.home, host.name());
-    if !arguments.uninstall && done.iter().any(sets_up) {
-        imports::import(arguments.dry_run, &mut summary);
+    if !arguments.uninstall && !summary.is_refused && done.iter().any(sets_up) {
+        imports::import(arguments, &mut summary)?;
     }
     let service = match (arguments.uninstall, what) {
         (true, None | Some(SERVICE)) => service::uninstall(&paths, arguments, &mut summary),
@@ -187,7 +187,7 @@ impl SetupSummary {
         let without = if arguments.uninstall { "but not from" } else { "but not" };
         self.products.dedup();
         let done = format!("{verb} {} ({} files), {without} ", self.products.join(" and "), self.files.len());
-        let is_half = !self.files.is_empty();
+        let is_half = !self.files.is_empty() || !self.imports.is_empty();
         let failures: Vec<String> =
             self.failed.iter().map(|failed| format!("{}: {}", failed.product, failed.error.message)).collect();
         let words: Vec<String> =

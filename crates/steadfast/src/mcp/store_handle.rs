@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use steadfast_app::action::ActionError;
@@ -63,7 +63,9 @@ impl From<ArgumentError> for ToolError {
 }
 
 pub(super) struct StoreHandle {
-    pub(super) paths: Paths,
+    /// As this server found them when it started.
+    first_paths: Paths,
+    db_flag: Option<PathBuf>,
     opened: Mutex<Option<Opened>>,
     client: OnceLock<Result<Option<ProcessId>, NotTheClient>>,
 }
@@ -81,8 +83,18 @@ fn file_id(path: &Path) -> Option<FileId> {
 }
 
 impl StoreHandle {
-    pub(super) fn new(paths: &Paths) -> Self {
-        Self { paths: paths.clone(), opened: Mutex::new(None), client: OnceLock::new() }
+    pub(super) fn new(paths: &Paths, db_flag: Option<&Path>) -> Self {
+        Self {
+            first_paths: paths.clone(),
+            db_flag: db_flag.map(Path::to_owned),
+            opened: Mutex::new(None),
+            client: OnceLock::new(),
+        }
+    }
+
+    /// The paths now: `setup` may have moved the hooks to another store while this server runs.
+    pub(super) fn paths(&self) -> Paths {
+        Paths::find(self.db_flag.as_deref()).unwrap_or_else(|_| self.first_paths.clone())
     }
 
     /// The client that started this server; `None` on systems that do not show it.
@@ -123,8 +135,9 @@ impl StoreHandle {
     ) -> Result<T, ToolError> {
         // A call that panicked left nothing half done: SQLite rolled its transaction back.
         let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = &self.paths.store;
-        // Do not keep using a file that was moved away or restored from a backup.
+        let paths = self.paths();
+        let path = &paths.store;
+        // Do not keep using a file that was moved away, restored from a backup, or is the store no longer.
         let kept = slot.take().filter(|opened| file_id(path) == Some(opened.file));
         let mut opened = match kept {
             Some(opened) => opened,
@@ -134,7 +147,7 @@ impl StoreHandle {
         };
         let result = work(&mut opened.store);
         if opened.store.added_message() {
-            outbox::send(&self.paths, &mut opened.store, Audience::Away);
+            outbox::send(&paths, &mut opened.store, Audience::Away);
         }
         let store_failed =
             matches!(&result, Err(ToolError::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));

@@ -157,7 +157,7 @@ fn get_goal(handle: &StoreHandle, _arguments: &args::GetGoal, call: &CallMeta) -
 }
 
 fn create_goal(handle: &StoreHandle, arguments: &args::CreateGoal, call: &CallMeta) -> ToolResult {
-    let judge = handle.paths.config.goal.completion == Completion::Evaluator;
+    let judge = handle.paths().config.goal.completion == Completion::Evaluator;
     let new = NewGoal { judge, ..arguments.new_goal()? };
     if process::is_inside_run() {
         let hint = "do this iteration's work and write its result; the run decides what comes next";
@@ -210,9 +210,10 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
         // Refuse a goal that cannot be completed before the commands run, which may take minutes.
         change::may_complete(&goal, CompletedBy::Verification)?;
         // Use a separate connection, so that other calls are not blocked meanwhile.
-        let mut store = Store::open_existing(&handle.paths.store)?;
-        let verified = verification::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin);
-        outbox::send(&handle.paths, &mut store, Audience::Away);
+        let paths = handle.paths();
+        let mut store = Store::open_existing(&paths.store)?;
+        let verified = verification::verify_goal(&mut store, &goal, &paths.config.goal, caller.origin);
+        outbox::send(&paths, &mut store, Audience::Away);
         Some(verified?.0)
     };
     let claim = Claim::Agent { judged: arguments.completed_by == Some(args::Judge::Evaluator), verified };
@@ -267,7 +268,7 @@ fn abandon_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMe
 
 fn wait_goal(handle: &StoreHandle, arguments: &args::WaitGoal, call: &CallMeta) -> ToolResult {
     let request = arguments.request(clock::now())?;
-    let approved = &handle.paths.config.goal.wait_commands;
+    let approved = &handle.paths().config.goal.wait_commands;
     act(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), |store, caller| {
         action::wait::start(store, &caller.session_id, &request, approved, caller.origin, caller.now)
     })
@@ -324,7 +325,7 @@ fn view_of_saved(handle: &StoreHandle, store: &Store, goal: &Goal, now: Millis) 
 }
 
 fn view(handle: &StoreHandle, store: &Store, goal: &Goal, now: Millis) -> ToolResult {
-    let view = overview::goal_view(store.read(), goal, &handle.paths, now)?;
+    let view = overview::goal_view(store.read(), goal, &handle.paths(), now)?;
     let value = serde_json::to_value(view).map_err(|error| StoreError::Value(error.to_string()))?;
     Ok(json!({"goal": value}))
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::env::{Env, finish};
-use crate::setup::tree;
 
 /// A session of the plugin without `setup`, with a live goal.
 struct PluginAlone {
@@ -65,11 +64,13 @@ fn setup_imports_the_live_goal_of_the_plugin_and_the_session_keeps_it() {
     assert!(shown.succeeds().stdout.contains(&import), "{shown:?}");
     assert!(!plugin.env.store().exists(), "a dry run imports nothing");
 
-    let original = tree(&plugin.data);
     let done = plugin.env.run(&["setup", "claude", "--yes"]);
-    let expected = format!("imported 1 goal from {}; that file is unchanged", plugin.store().display());
+    let expected = format!("imported 1 goal from {}; 1 goal paused there", plugin.store().display());
     assert!(done.succeeds().stdout.contains(&expected), "{done:?}");
-    assert_eq!(tree(&plugin.data), original);
+    let left =
+        plugin.env.run(&["--db", plugin.store().to_str().unwrap(), "goal", "status", "--session", "s1", "--json"]);
+    let left = &left.succeeds().json()["goal"];
+    assert_eq!((&left["status"], &left["paused_reason"]), (&json!("paused"), &json!("user")), "two must not be driven");
     let said = plugin.typed("status", "");
     assert!(said.contains("Ship it") && said.contains("active"), "the same session: {said}");
     assert_eq!(plugin.env.goal(&["status", "--json"]).succeeds().json()["goal"]["objective"], "Ship it");

@@ -1,34 +1,61 @@
-//! Brings the goals that a plugin without `setup` kept in its own store into the one that hooks use from now on.
+//! Brings the goals that a plugin without `setup` kept in its own store into the one that hooks use from now on. There they
+//! are paused: a process that still uses the old store must not drive them, and nor must the plugin after an uninstall.
 
 use std::path::Path;
 
-use steadfast_store::{ImportReport, Store, StoreError};
+use steadfast_app::action;
+use steadfast_hosts::install::Question;
+use steadfast_model::clock;
+use steadfast_model::goal::Actor;
+use steadfast_store::{Origin, Store};
 use steadfast_system::paths::Paths;
 
 use super::SetupSummary;
+use super::asking::{ask_question, can_ask};
+use crate::cli::SetupArgs;
 use crate::commands::other_stores::{self, count};
+use crate::error::CliError;
+use crate::watch;
 
 /// After the clients are set up: no hook writes to the other store then, so that the copy is complete. A store that
 /// cannot be read is only a note.
-pub(super) fn import(is_dry_run: bool, summary: &mut SetupSummary) {
+pub(super) fn import(arguments: &SetupArgs, summary: &mut SetupSummary) -> Result<(), CliError> {
     // The store of the hooks, whatever `--db` says here.
-    let Ok(paths) = Paths::find(None) else { return };
+    let Ok(paths) = Paths::find(None) else { return Ok(()) };
     for other in other_stores::with_goals(&paths) {
         let from = other.path.display();
-        let taken = match (other.missing, is_dry_run) {
-            (Ok(goals), true) => Ok(format!("import {} from {from}", count(goals))),
-            (Ok(_), false) => take(&paths, &other.path).map(|report| {
-                format!("imported {} from {from}; that file is unchanged", count(report.goals + report.to_history))
-            }),
-            (Err(error), _) => Err(error),
+        let taken = match other.missing {
+            Ok(goals) if arguments.dry_run => Ok(format!("import {} from {from}, and pause them there", count(goals))),
+            Ok(goals) if can_ask(arguments) && !agrees(goals, &other.path)? => {
+                summary.notes.push(format!("the goals in {from} are not imported: you said no"));
+                continue;
+            }
+            Ok(_) => take(&paths, &other.path),
+            Err(error) => Err(error.into()),
         };
         match taken {
             Ok(line) => summary.imports.push(line),
-            Err(error) => summary.notes.push(format!("the goals in {from} are not imported: {error}")),
+            Err(error) => summary.notes.push(format!("the goals in {from} are not imported: {}", error.message)),
         }
     }
+    Ok(())
 }
 
-fn take(paths: &Paths, from: &Path) -> Result<ImportReport, StoreError> {
-    Store::open(&paths.store)?.import(from)
+fn agrees(goals: usize, from: &Path) -> Result<bool, CliError> {
+    let text = format!("Import {} of the plugin?", count(goals));
+    let change = format!("from {}, where they are paused", from.display());
+    Ok(ask_question(&Question { text: &text, change: &change, default: true })?)
+}
+
+fn take(paths: &Paths, from: &Path) -> Result<String, CliError> {
+    let report = Store::open(&paths.store)?.import(from)?;
+    let origin = Origin { actor: Actor::User, place: "setup" };
+    let stopped = action::pause_all(&mut Store::open_existing(from)?, origin, clock::now())?;
+    // What waits has lost its waker, which watched the other store.
+    watch::ensure(paths);
+    let paused = match stopped.paused.len() {
+        0 => String::new(),
+        paused => format!("; {} paused there", count(paused)),
+    };
+    Ok(format!("imported {} from {}{paused}", count(report.goals + report.to_history), from.display()))
 }

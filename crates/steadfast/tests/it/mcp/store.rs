@@ -1,6 +1,7 @@
 //! A missing, unusable or replaced store while the server runs.
 
 use serde_json::json;
+use steadfast_store::Store;
 
 use super::world::{World, refusal, success};
 
@@ -61,6 +62,32 @@ fn a_replaced_store_is_reopened() {
     }
     success(&server.call_with_id("create_goal", &json!({"objective": "the second"}), None));
     assert_eq!(world.goal("s1").objective, "the second");
+}
+
+/// `setup` does that while a session of the plugin is open.
+#[test]
+fn a_running_server_follows_the_hooks_to_another_store() {
+    let world = World::new();
+    let plugin = world.path("plugin");
+    let mut server = world.server_with(&[SESSION[0], ("CLAUDE_PLUGIN_DATA", plugin.to_str().unwrap())]);
+    success(&server.call_with_id("create_goal", &json!({"objective": "in the plugin"}), None));
+    fs_err::write(world.path("config.toml"), format!("db = \"{}\"\n", world.path("goals.db").display())).unwrap();
+    success(&server.call_with_id("create_goal", &json!({"objective": "in the home"}), None));
+    assert_eq!(world.goal("s1").objective, "in the home");
+    let left = Store::open(&plugin.join("goals.db")).unwrap();
+    assert_eq!(left.read().goal("s1").unwrap().unwrap().objective, "in the plugin");
+}
+
+#[test]
+fn a_server_whose_program_was_replaced_restarts_after_a_panic() {
+    let world = World::new();
+    let program = world.path("steadfast");
+    fs_err::copy(env!("CARGO_BIN_EXE_steadfast"), &program).unwrap();
+    let mut server = world.server_of(&program, &[SESSION[0], ("STEADFAST_CRASH_AT", "mcp.tool")]);
+    fs_err::remove_file(&program).unwrap();
+    refusal(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+    success(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+    assert_eq!(server.end().0, 0);
 }
 
 #[test]

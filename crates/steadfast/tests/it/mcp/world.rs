@@ -1,7 +1,7 @@
 //! A private home, a server process in it, and the hook notes of a real client.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -107,6 +107,13 @@ impl World {
         self.initialized(self.silent_server_with(variables))
     }
 
+    /// A server of another copy of the program.
+    pub(super) fn server_of(&self, program: &Path, variables: &[(&str, &str)]) -> Server<'_> {
+        let mut command = Command::new(program);
+        self.prepare(&mut command, variables);
+        self.initialized(self.silent_server(&command))
+    }
+
     #[expect(clippy::unused_self, reason = "reads like the other steps of a story")]
     fn initialized<'w>(&'w self, mut server: Server<'w>) -> Server<'w> {
         let hello = json!({
@@ -136,6 +143,11 @@ impl World {
 
     fn command(&self, variables: &[(&str, &str)]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        self.prepare(&mut command, variables);
+        command
+    }
+
+    fn prepare(&self, command: &mut Command, variables: &[(&str, &str)]) {
         command
             .arg("mcp")
             .current_dir(self.path("project"))
@@ -146,7 +158,6 @@ impl World {
             .env("STEADFAST_NO_WATCH", "1")
             .env("CLAUDE_CONFIG_DIR", self.path("claude"))
             .envs(variables.iter().copied());
-        command
     }
 
     fn silent_server(&self, command: &Command) -> Server<'_> {
