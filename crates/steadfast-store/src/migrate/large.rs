@@ -161,7 +161,8 @@ impl LargeTable {
     /// Whether the table can take its copy's place no more: something was added to it since the copy began, or the user
     /// made a table with the name that it would get.
     fn cannot_be_exchanged(&self, db: &Connection) -> Result<bool, StoreError> {
-        Ok(self.is_extended(db)? || self.has_clash_with_replaced(db)?)
+        let has_same_columns = all_columns(db, self.name)? == all_columns(db, &self.copy())?;
+        Ok(!has_same_columns || self.is_extended(db)? || self.has_clash_with_replaced(db)?)
     }
 
     /// Puts the copy in the place of the table.
@@ -210,6 +211,14 @@ impl LargeTable {
         db.pragma_update(None, "writable_schema", "reset")?;
         Ok(renamed?)
     }
+}
+
+/// The definitions of all columns of a table, also of those that SQLite computes.
+fn all_columns(db: &Connection, table: &str) -> Result<Vec<String>, StoreError> {
+    let sql =
+        "SELECT concat_ws(' ', name, type, \"notnull\", quote(dflt_value), pk, hidden) FROM pragma_table_xinfo(?1)";
+    let mut statement = db.prepare(sql)?;
+    Ok(statement.query_map([table], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// Puts a finished copy in the place of its table, in the transaction of the addition that makes its indexes: the schema
