@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::secrets::{TEXTS, without_secrets};
+use super::secrets::{OldRows, TEXTS};
 use super::steps::Pace;
 use super::{BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, limit, migrate, with_path};
 
@@ -25,7 +25,7 @@ pub struct ImportReport {
 const GOALS: (usize, usize) = (10, 200);
 const EVENTS: (usize, usize) = (100, 4_000);
 /// Rows of the copy that are redacted at once.
-const REDACTED_AT_ONCE: i64 = 500;
+const REDACTED_AT_ONCE: usize = 500;
 
 impl Store {
     /// Imports all goals and events of the database at `path`, in several transactions. Killed in between, it is
@@ -111,22 +111,11 @@ fn goal_ids(path: &Path) -> Result<HashSet<String>, StoreError> {
 impl Store {
     /// Removes secrets from a column of the copy that is imported. Only the copy is locked.
     fn redact_copy(&self, table: &str, column: &str) -> Result<(), StoreError> {
-        let some = format!(
-            "SELECT rowid, {column} FROM other.{table} WHERE rowid > ?1 AND {column} IS NOT NULL ORDER BY rowid LIMIT ?2"
-        );
-        let update = format!("UPDATE other.{table} SET {column} = ?2 WHERE rowid = ?1");
         let copy = self.db.unchecked_transaction()?;
-        let mut after = i64::MIN;
-        loop {
-            let rows: Vec<(i64, String)> =
-                self.read().all(&some, [after, REDACTED_AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let Some((last, _)) = rows.last() else { break };
-            after = *last;
-            for (row, text) in rows {
-                if let Some(clean) = without_secrets(&text) {
-                    self.read().execute(&update, params![row, clean])?;
-                }
-            }
+        let mut from = Some(i64::MAX);
+        while let Some(row) = from {
+            let most = (REDACTED_AT_ONCE, usize::MAX);
+            from = self.read().redact_rows(&OldRows { schema: "other", table, column, from: row, most })?;
         }
         Ok(copy.commit()?)
     }
