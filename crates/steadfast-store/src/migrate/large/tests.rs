@@ -1,3 +1,4 @@
+mod backups;
 mod clashes;
 mod meanwhile;
 
