@@ -29,6 +29,7 @@ pub(super) fn import(is_dry_run: bool, summary: &mut SetupSummary) {
     }
 }
 
+/// What the user deleted here stays deleted; `db import` brings it back.
 fn take(paths: &Paths, from: &Path) -> Result<ImportReport, StoreError> {
-    Store::open(&paths.store)?.import(from)
+    Store::open(&paths.store)?.import_new(from)
 }
