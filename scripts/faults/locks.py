@@ -163,7 +163,7 @@ class Bench:
         yield "db compact", self.free_pages, lambda: self.call("db", "compact")
         other = self.root / "other.db"
         yield "db import", lambda: self.old_store(other, 5, 0), lambda: self.call("db", "import", str(other))
-        for version, additions in ((5, 0), (6, 0), (6, 5), (6, 7)):
+        for version, additions in ((5, 0), (6, 0), (6, 5), (6, 7), (6, 8)):
             yield (f"migration from version {version}.{additions}",
                    lambda version=version, additions=additions: self.old_store(self.store, version, additions),
                    lambda: self.call("goal", "history", "--all"))

@@ -247,6 +247,6 @@ class Usage(Operation):
 OPERATIONS = [
     *(lambda version=version: Migration(version) for version in range(1, 6)),
     LargeMigration, LargeLedgerMigration,
-    *(lambda count=count: Migration(6, count) for count in (0, 2, 4, 6, 7)),
+    *(lambda count=count: Migration(6, count) for count in (0, 2, 4, 6, 7, 8)),
     Backup, Import, Recover, Purge, lambda: Usage(False), lambda: Usage(True),
 ]

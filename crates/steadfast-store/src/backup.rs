@@ -2,6 +2,7 @@
 //! of the schema. A copy is made from one read snapshot, so it does not keep other processes from writing. It is checked,
 //! and only then gets its name.
 
+mod migration;
 mod names;
 
 use std::io::ErrorKind;
@@ -17,20 +18,14 @@ use tempfile::NamedTempFile;
 
 use super::checks::integrity_faults;
 use super::strays;
-use super::{Store, StoreError, beside, connect, connect_read_only, migrate, with_path};
+use super::{Store, StoreError, connect, connect_read_only, migrate, with_path};
+pub(crate) use migration::before_versions;
 pub use names::{Backup, BackupKind};
 
 /// The beginning of the names of copies that are not complete.
 pub(crate) const UNFINISHED: &str = ".steadfast-backup";
 /// How old the newest backup may be.
 const EVERY: Millis = 7 * DAY;
-/// How many copies from before a change of the schema are kept for each version.
-const KEPT_PER_VERSION: usize = 2;
-/// A larger store is not copied before additions to its schema, and its copy before a migration is not checked, because a
-/// client may be waiting for a hook. A recovery checks each backup before it uses it.
-const SMALL: u64 = 64 * 1024 * 1024;
-/// How long a process without a deadline waits for another one that makes the backup before a migration.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// Pages that are copied before the time is looked at.
 const PAGES: i32 = 4_096;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
@@ -151,59 +146,6 @@ impl Store {
             fs_err::remove_file(&old.path)?;
         }
         names::read(&self.path, &path).ok_or_else(|| StoreError::Missing(path))
-    }
-
-    /// Keeps a copy of the store before a migration. If another process began to migrate it meanwhile, that process made
-    /// the copy, and this one must not replace it. Without the lock there is no copy, and so no migration.
-    pub(crate) fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
-        let is_untouched = |db: &Connection| {
-            let has_version = migrate::version(db)? == version;
-            Ok::<_, StoreError>(has_version && !migrate::large::is_begun(db)?)
-        };
-        if !is_untouched(&self.db)? {
-            return Ok(());
-        }
-        let patience =
-            self.end_of_migration().map_or(LOCK_PATIENCE, |end| end.saturating_duration_since(Instant::now()));
-        let Some(lock) = BackupLock::take(&self.path, patience)? else {
-            return Err(StoreError::Migrating(self.path.clone()));
-        };
-        if !is_untouched(&self.db)? {
-            return Ok(());
-        }
-        let target = beside(&self.path, &format!("v{version}.bak"));
-        // Made where the lock's next holder removes what a killed process left.
-        let copy = self.checked_copy(&lock.directory, self.is_small())?;
-        // The process that held the lock before may have begun since.
-        if is_untouched(&connect_read_only(copy.path())?)? {
-            copy.persist(&target).map_err(|error| StoreError::Io(error.error))?;
-            sync_directory(&target)?;
-        }
-        Ok(())
-    }
-
-    /// Keeps a copy of the store before additions to its schema, unless the disk is nearly full or the store so large that
-    /// a client would wait for the copy: additions change no row, and the weekly backup is there. Another process that
-    /// holds the lock may be at the same work, so it is waited for, within limits. The process that began to copy
-    /// a large table has made its backup before.
-    pub(crate) fn keep_before_additions(&self, now: Millis) -> Result<Option<BackupLock>, StoreError> {
-        if !self.is_small() || !has_room_for_backup(&self.path) {
-            return Ok(None);
-        }
-        let end = self.end_of_migration().unwrap_or_else(|| self.end_of_wait());
-        let lock = BackupLock::take(&self.path, end.saturating_duration_since(Instant::now()))?;
-        if let Some(lock) = &lock
-            && !migrate::is_complete(&self.db)?
-            && !migrate::large::is_begun(&self.db)?
-        {
-            let kind = BackupKind::Before(migrate::full_version(&self.db)?);
-            self.back_up(lock, &kind, KEPT_PER_VERSION, now)?;
-        }
-        Ok(lock)
-    }
-
-    fn is_small(&self) -> bool {
-        fs_err::metadata(&self.path).is_ok_and(|file| file.len() <= SMALL)
     }
 
     /// A copy of the store as it is at one moment.

@@ -1,12 +1,13 @@
 //! Imports the goals of another store, such as the claude-goal plugin's. The other file is only read: a copy of it is
-//! migrated, and rows are taken from there. A second import changes nothing.
+//! migrated, and rows are taken from there. A second import changes nothing. Every goal that was imported is remembered,
+//! so that one which is deleted here comes back only when the user asks for it.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::secrets::{TEXTS, without_secrets};
+use super::secrets::{OldRows, TEXTS};
 use super::steps::Pace;
 use super::{BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, limit, migrate, with_path};
 
@@ -24,13 +25,27 @@ pub struct ImportReport {
 /// The fewest and most goals and events of one transaction.
 const GOALS: (usize, usize) = (10, 200);
 const EVENTS: (usize, usize) = (100, 4_000);
+/// The tables with the goals of a store, and those with the goals that a store knows or has known.
+const GOALS_OF_A_STORE: [&str; 2] = ["goals", "goal_history"];
+const GOALS_KNOWN_HERE: [&str; 3] = ["goals", "goal_history", "imported_goals"];
+/// What is imported of a goal.
+const PARTS: [&str; 5] = ["goals", "goal_history", "goal_events", "goal_spans", "subagent_token_cursors"];
 /// Rows of the copy that are redacted at once.
-const REDACTED_AT_ONCE: i64 = 500;
+const REDACTED_AT_ONCE: usize = 500;
 
 impl Store {
     /// Imports all goals and events of the database at `path`, in several transactions. Killed in between, it is
     /// completed by the next import.
     pub fn import(&mut self, path: &Path) -> Result<ImportReport, StoreError> {
+        self.import_goals(path, true)
+    }
+
+    /// The same without the goals that an earlier import brought and that were deleted here since.
+    pub fn import_new(&mut self, path: &Path) -> Result<ImportReport, StoreError> {
+        self.import_goals(path, false)
+    }
+
+    fn import_goals(&mut self, path: &Path, deleted_too: bool) -> Result<ImportReport, StoreError> {
         if !path.exists() {
             return Err(StoreError::Missing(path.to_owned()));
         }
@@ -39,12 +54,12 @@ impl Store {
         let copy = copy_dir.path().join("import.db");
         let from_version = copy_and_migrate(path, &copy)?;
         self.db.execute("ATTACH DATABASE ?1 AS other", [copy.to_string_lossy()])?;
-        let imported = self.take_all(from_version);
+        let imported = self.take_all(from_version, deleted_too);
         self.db.execute("DETACH DATABASE other", [])?;
         imported
     }
 
-    fn take_all(&mut self, from_version: i64) -> Result<ImportReport, StoreError> {
+    fn take_all(&mut self, from_version: i64, deleted_too: bool) -> Result<ImportReport, StoreError> {
         let mut report = ImportReport { from_version, ..ImportReport::default() };
         for (table, column) in TEXTS {
             self.redact_copy(table, column)?;
@@ -55,6 +70,9 @@ impl Store {
              CREATE INDEX other.import_cursors ON subagent_token_cursors (goal_id);
              CREATE INDEX other.import_spans ON goal_spans (goal_id);",
         )?;
+        if !deleted_too {
+            self.drop_deleted_goals()?;
+        }
         let columns = goal_columns(&self.db)?;
         let all = "SELECT goal_id FROM other.goals UNION SELECT goal_id FROM other.goal_history
             UNION SELECT goal_id FROM other.subagent_token_cursors";
@@ -84,15 +102,20 @@ impl Store {
     }
 }
 
-/// How many goals of the store at `path` are not in the one at `here`, which need not exist. Both are only read.
+/// How many goals of the store at `path` are not in the one at `here`, which need not exist, and were never imported
+/// there. Both are only read. An error is about `path`.
 pub fn goals_missing(here: &Path, path: &Path) -> Result<usize, StoreError> {
-    let theirs = goal_ids(path)?;
-    let ours = if here.exists() && !theirs.is_empty() { goal_ids(here)? } else { HashSet::new() };
+    let theirs = goal_ids(path, &GOALS_OF_A_STORE)?;
+    if !here.exists() || theirs.is_empty() {
+        return Ok(theirs.len());
+    }
+    // A store here that cannot be read is reported by its own check, and nothing can be imported into it.
+    let Ok(ours) = goal_ids(here, &GOALS_KNOWN_HERE) else { return Ok(0) };
     Ok(theirs.difference(&ours).count())
 }
 
-/// The goals of a store of any version; an empty file has none.
-fn goal_ids(path: &Path) -> Result<HashSet<String>, StoreError> {
+/// The goals in some tables of a store of any version; an empty file has none.
+fn goal_ids(path: &Path, tables: &[&str]) -> Result<HashSet<String>, StoreError> {
     let explained = |error| with_path(path, error);
     let db = connect_read_only(path)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
@@ -100,9 +123,9 @@ fn goal_ids(path: &Path) -> Result<HashSet<String>, StoreError> {
         let mut statement = db.prepare(sql)?;
         Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
     };
-    let tables = read("SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('goals', 'goal_history')");
+    let found = read("SELECT name FROM sqlite_schema WHERE type = 'table'").map_err(explained)?;
     let mut ids = HashSet::new();
-    for table in tables.map_err(explained)? {
+    for table in tables.iter().filter(|table| found.iter().any(|name| name == *table)) {
         ids.extend(read(&format!("SELECT goal_id FROM {table}")).map_err(explained)?);
     }
     Ok(ids)
@@ -111,24 +134,25 @@ fn goal_ids(path: &Path) -> Result<HashSet<String>, StoreError> {
 impl Store {
     /// Removes secrets from a column of the copy that is imported. Only the copy is locked.
     fn redact_copy(&self, table: &str, column: &str) -> Result<(), StoreError> {
-        let some = format!(
-            "SELECT rowid, {column} FROM other.{table} WHERE rowid > ?1 AND {column} IS NOT NULL ORDER BY rowid LIMIT ?2"
-        );
-        let update = format!("UPDATE other.{table} SET {column} = ?2 WHERE rowid = ?1");
         let copy = self.db.unchecked_transaction()?;
-        let mut after = i64::MIN;
-        loop {
-            let rows: Vec<(i64, String)> =
-                self.read().all(&some, [after, REDACTED_AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let Some((last, _)) = rows.last() else { break };
-            after = *last;
-            for (row, text) in rows {
-                if let Some(clean) = without_secrets(&text) {
-                    self.read().execute(&update, params![row, clean])?;
-                }
-            }
+        let mut from = Some(i64::MAX);
+        while let Some(row) = from {
+            let most = (REDACTED_AT_ONCE, usize::MAX);
+            from = self.read().redact_rows(&OldRows { schema: "other", table, column, from: row, most })?;
         }
         Ok(copy.commit()?)
+    }
+
+    /// Removes the goals from the copy that were imported before and are no longer here. Only the copy is locked.
+    fn drop_deleted_goals(&self) -> Result<(), StoreError> {
+        for table in PARTS {
+            let sql = format!(
+                "DELETE FROM other.{table} WHERE goal_id IN (SELECT goal_id FROM main.imported_goals
+                   EXCEPT SELECT goal_id FROM main.goals EXCEPT SELECT goal_id FROM main.goal_history)"
+            );
+            self.read().execute(&sql, [])?;
+        }
+        Ok(())
     }
 }
 
@@ -170,6 +194,7 @@ fn take_goal(
             report.to_history += take("goal_history", "goals", "")? + take("goal_history", "goal_history", "")?;
         }
     }
+    db.execute("INSERT OR IGNORE INTO main.imported_goals (goal_id) VALUES (?1)", [goal_id])?;
     db.execute(
         "INSERT OR IGNORE INTO main.subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
            last_accounted_byte_offset, last_accounted_uuid, accounting_uncertain, updated_at_ms)

@@ -21,7 +21,7 @@ const MIGRATIONS: [&str; 6] = [
 
 /// Changes of version 6 since it began. `user_version` counts those a file has. Older binaries of version 6 still work
 /// with the result, so the version of the schema stays.
-pub(super) const ADDITIONS: [&str; 8] = [
+pub(super) const ADDITIONS: [&str; 9] = [
     include_str!("../migrations/0006_1_memory.sql"),
     include_str!("../migrations/0006_2_runs.sql"),
     include_str!("../migrations/0006_3_outbox.sql"),
@@ -30,6 +30,7 @@ pub(super) const ADDITIONS: [&str; 8] = [
     include_str!("../migrations/0006_6_proof.sql"),
     include_str!("../migrations/0006_7_pipelines.sql"),
     include_str!("../migrations/0006_8_bounds.sql"),
+    include_str!("../migrations/0006_9_imports.sql"),
 ];
 
 /// Whether a file has all additions.
@@ -42,7 +43,7 @@ pub(super) fn additions(db: &Connection) -> Result<usize, StoreError> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// The version of the schema and how many additions it has, such as `6.8`.
+/// The version of the schema and how many additions it has, such as `6.9`.
 pub(super) fn full_version(db: &Connection) -> Result<String, StoreError> {
     Ok(format!("{}.{}", version(db)?, additions(db)?))
 }

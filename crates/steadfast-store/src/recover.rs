@@ -237,9 +237,8 @@ fn choose_backup(
     if let Some(from) = from {
         return check_backup(from).map(|()| Some(from.to_owned()));
     }
-    let before_versions = (1..SCHEMA_VERSION).rev().map(|version| beside(path, &format!("v{version}.bak")));
     let listed = backups(path).into_iter().map(|backup| backup.path);
-    for candidate in listed.chain(before_versions.filter(|path| path.exists())) {
+    for candidate in listed.chain(backup::before_versions(path)) {
         match check_backup(&candidate) {
             Ok(()) => return Ok(Some(candidate)),
             Err(error) => refused.push((candidate, error.to_string())),

@@ -56,7 +56,7 @@ pub(crate) fn schema_faults(db: &Connection) -> Result<Vec<String>, StoreError> 
     }
     let found = objects(db)?;
     let differs = |expected: &SchemaObject| format!("{SCHEMA_FAULT}: {} {}", expected.kind, expected.name);
-    let expected = made_by_migrations(additions, migrate::large::missing_indexes(db)?)?;
+    let expected = made_by_migrations(additions)?;
     Ok(differences(&expected, &found).into_iter().map(differs).collect())
 }
 
@@ -70,11 +70,10 @@ pub(crate) fn repair(db: &Connection) -> Result<(), StoreError> {
     // With this, SQLite reads the definitions although it does not understand all of them.
     db.pragma_update(None, "writable_schema", true)?;
     let found = objects(db)?;
-    let missing = migrate::large::missing_indexes(db).unwrap_or_default();
     // The number of additions may be damaged too.
     let mut best: Option<(usize, Vec<SchemaObject>)> = None;
     for additions in (0..=ADDITIONS.len()).rev() {
-        let expected = made_by_migrations(additions, missing)?;
+        let expected = made_by_migrations(additions)?;
         let count = differences(&expected, &found).len();
         if best.as_ref().is_none_or(|(least, _)| count < *least) {
             best = Some((count, expected));
@@ -97,14 +96,12 @@ pub(crate) fn repair(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The definitions of version 6 with its first additions, without some indexes.
-fn made_by_migrations(additions: usize, without: &[&str]) -> Result<Vec<SchemaObject>, StoreError> {
+/// The definitions of version 6 with its first additions.
+fn made_by_migrations(additions: usize) -> Result<Vec<SchemaObject>, StoreError> {
     let memory = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let db = connect(":memory:".as_ref(), memory)?;
     migrate::make(&db, additions)?;
-    let mut made = objects(&db)?;
-    made.retain(|object| !without.contains(&object.name.as_str()));
-    Ok(made)
+    objects(&db)
 }
 
 /// All definitions, without those that SQLite makes for itself.

@@ -14,7 +14,7 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 use strum::{EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
 use crate::{Db, Outage, Store, StoreError, explain};
-use steadfast_model::clock::{DAY, Millis};
+use steadfast_model::clock::{DAY, HOUR, Millis};
 use steadfast_system::config::RetentionConfig;
 
 pub use ledger::{UsageDay, UsageKey};
@@ -26,10 +26,12 @@ const DELETED: usize = 200;
 const SEEN: usize = 400;
 /// Sessions or goals that one step looks at: each takes several queries.
 const WALKED: usize = 40;
-/// The position of a task that never begins again.
+/// The position of the task that never begins again.
 const FOR_GOOD: &str = "done";
 /// Between two steps of a task that is not through.
 const SOON: Millis = 2_000;
+/// Before a task that failed is tried again, so that the others have their turn.
+const REST: Millis = HOUR;
 /// Free pages that stay for the next rows, and those that one step gives back.
 const PAGES_KEPT: u64 = 256;
 const PAGES_RETURNED: usize = 64;
@@ -72,23 +74,31 @@ enum Reached {
 
 impl Store {
     /// Does one step of the task that waits longest, if one is due. Returns whether there may be more to do now. Does
-    /// not wait for other processes: whatever they do is more urgent.
+    /// not wait for other processes: whatever they do is more urgent. A task that fails rests for a while, and the next
+    /// call does a step of another one.
     pub fn upkeep(&mut self, keep: &Keep<'_>, now: Millis) -> Result<bool, StoreError> {
         if self.read().due_task(now)?.is_none() {
             return Ok(false);
         }
         let returns_pages = self.returns_pages()?;
+        let mut begun = None;
         let done = self.write_if_free(|db| {
             // Another process may have done it meanwhile.
             let Some((task, position)) = db.due_task(now)? else { return Ok(false) };
-            let reached = match task {
+            let (task, position) = begun.insert((task, position));
+            let reached = match *task {
                 UpkeepTask::Pages if !returns_pages => Reached::End,
-                task => db.upkeep_step(task, &position, keep, now)?,
+                task => db.upkeep_step(task, position, keep, now)?,
             };
-            db.put_reached(task, reached, now)?;
+            db.put_reached(*task, reached, now)?;
             Ok(true)
-        })?;
-        Ok(done.unwrap_or(false))
+        });
+        if let (Err(error), Some((task, position))) = (&done, begun)
+            && error.outage().is_none()
+        {
+            self.write_if_free(|db| db.put_upkeep(task.into(), &position, now + REST))?;
+        }
+        Ok(done?.unwrap_or(false))
     }
 
     /// Does everything that is due, with other processes in between.
@@ -128,7 +138,9 @@ impl Db<'_> {
             let (position, due) = row.map_or((String::new(), 0), |(_, position, due)| (position.clone(), *due));
             (task, position, if due > now + 2 * DAY { 0 } else { due })
         });
-        let first = waits.filter(|(_, position, _)| position != FOR_GOOD).min_by_key(|(.., due)| *due);
+        // The positions of other tasks may be ids that look the same.
+        let is_over = |task, position: &str| task == UpkeepTask::Secrets && position == FOR_GOOD;
+        let first = waits.filter(|(task, position, _)| !is_over(*task, position)).min_by_key(|(.., due)| *due);
         Ok(first.filter(|(.., due)| *due <= now).map(|(task, position, _)| (task, position)))
     }
 

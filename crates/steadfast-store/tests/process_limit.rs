@@ -36,6 +36,6 @@ fn a_process_whose_time_is_over_leaves_the_migration_to_others() {
     }
     let version: i64 = db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).unwrap();
     assert_eq!(version, 5, "the plugin still can use it");
-    let copied: i64 = db.query_row("SELECT count(*) FROM goal_events_next", [], |row| row.get(0)).unwrap();
+    let copied: i64 = db.query_row("SELECT count(*) FROM steadfast_copy_of_goal_events", [], |row| row.get(0)).unwrap();
     assert!(copied > 0, "the next process continues");
 }

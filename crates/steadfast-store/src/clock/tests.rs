@@ -62,7 +62,7 @@ fn an_old_store_ages_from_its_last_sign_of_life() {
     let db = crate::tests::read_write(&path);
     db.execute_batch(&format!(
         "DROP TABLE clock; DROP TABLE upkeep; DROP TABLE usage_days; DROP TABLE wiped_pages; DROP TABLE ledger_pruned;
-         DROP TABLE session_sums; DROP INDEX idx_goals_goal; DROP INDEX idx_goals_created;
+         DROP TABLE session_sums; DROP TABLE imported_goals; DROP INDEX idx_goals_goal; DROP INDEX idx_goals_created;
          DROP INDEX idx_goal_history_created; DROP INDEX idx_sessions_parent; DROP INDEX idx_sessions_client; PRAGMA user_version = 7;
          INSERT INTO sessions (session_id, host, started_at_ms, last_seen_ms) VALUES ('s', 'claude', 1, {last_seen})"
     ))

@@ -6,6 +6,8 @@
 //! A process that is killed loses nothing: until the exchange the old table is complete, and the next process continues
 //! the copy where it ended.
 
+mod names;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
@@ -24,12 +26,12 @@ pub(crate) struct LargeTable {
     key: &'static [&'static str],
     /// The addition to version 6 that makes its new indexes; 0 is version 6 itself.
     addition: usize,
-    /// Its indexes before the migration. The copy needs some of their names.
+    /// Its indexes before the migration. The copy has some of their names after it.
     old_indexes: &'static [&'static str],
     /// An index that only migrated files have.
     new_index: &'static str,
-    /// All its indexes after the migration, for the table `{}`.
-    indexes: &'static [&'static str],
+    /// All its indexes after the migration: the name, and what follows the name of the table.
+    indexes: &'static [(&'static str, &'static str)],
 }
 
 pub(crate) static LARGE_TABLES: [LargeTable; 2] = [
@@ -40,8 +42,8 @@ pub(crate) static LARGE_TABLES: [LargeTable; 2] = [
         old_indexes: &["idx_goal_events_session"],
         new_index: "idx_goal_events_goal",
         indexes: &[
-            "CREATE INDEX idx_goal_events_session ON {} (session_id, created_at_ms)",
-            "CREATE INDEX idx_goal_events_goal ON {} (goal_id, id)",
+            ("idx_goal_events_session", "(session_id, created_at_ms)"),
+            ("idx_goal_events_goal", "(goal_id, id)"),
         ],
     },
     LargeTable {
@@ -51,11 +53,9 @@ pub(crate) static LARGE_TABLES: [LargeTable; 2] = [
         old_indexes: &["idx_responses_goal", "idx_responses_spent"],
         new_index: "idx_responses_session",
         indexes: &[
-            "CREATE INDEX idx_responses_goal ON {} (goal_id) WHERE goal_id IS NOT NULL",
-            "CREATE INDEX idx_responses_spend ON {}
-               (at_ms, model, input_tokens, cache_creation_tokens, output_tokens, cost_micros)",
-            "CREATE INDEX idx_responses_session ON {}
-               (session_id, input_tokens, cache_creation_tokens, output_tokens, cost_micros)",
+            ("idx_responses_goal", "(goal_id) WHERE goal_id IS NOT NULL"),
+            ("idx_responses_spend", "(at_ms, model, input_tokens, cache_creation_tokens, output_tokens, cost_micros)"),
+            ("idx_responses_session", "(session_id, input_tokens, cache_creation_tokens, output_tokens, cost_micros)"),
         ],
     },
 ];
@@ -73,27 +73,9 @@ impl LargeTable {
         Ok(None)
     }
 
-    fn copy(&self) -> String {
-        format!("{}_next", self.name)
-    }
-
-    /// The name of the old table after the exchange.
-    pub(crate) fn replaced(&self) -> String {
-        format!("{}_old", self.name)
-    }
-
     /// The key as a list of columns.
     pub(crate) fn key(&self) -> String {
         self.key.join(", ")
-    }
-
-    /// Whether a name is that of a copy or of a replaced table.
-    pub(crate) fn is_beside(name: &str) -> bool {
-        LARGE_TABLES.iter().any(|table| name == table.copy() || name == table.replaced())
-    }
-
-    fn is_being_copied(&self, db: &Connection) -> Result<bool, StoreError> {
-        Ok(db.table_exists(Some("main"), self.copy().as_str())?)
     }
 
     /// Whether other programs or the user added something to the table that an exchange would lose: an index, a trigger
@@ -107,11 +89,6 @@ impl LargeTable {
         let names: Vec<String> = statement.query_map([self.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
         let is_ours = |name: &String| self.old_indexes.contains(&name.as_str()) || self.triggers().contains(name);
         Ok(!names.iter().all(is_ours))
-    }
-
-    /// The triggers that keep the copy equal.
-    fn triggers(&self) -> [String; 3] {
-        ["added", "changed", "deleted"].map(|change| format!("{}_{change}", self.copy()))
     }
 
     /// The columns of the copy that have values of their own: SQLite computes the others.
@@ -128,6 +105,11 @@ impl LargeTable {
         Ok(rows >= limit(LARGE))
     }
 
+    fn can_be_copied(&self, db: &Connection) -> Result<bool, StoreError> {
+        let has_clash = self.has_clash_with_copy(db)? || self.has_clash_with_replaced(db)?;
+        Ok(!has_clash && self.is_large(db)? && !self.is_extended(db)?)
+    }
+
     /// Makes the empty copy, and the triggers that keep its rows equal.
     fn begin_copy(&self, db: &Connection) -> Result<(), StoreError> {
         let (table, copy) = (self.name, self.copy());
@@ -135,11 +117,8 @@ impl LargeTable {
         let definition: String = db.query_row(sql, [table], |row| row.get(0))?;
         let columns = definition.find('(').and_then(|at| definition.get(at..)).unwrap_or_default();
         db.execute_batch(&format!("CREATE TABLE {copy} {columns}"))?;
-        for index in self.old_indexes {
-            db.execute_batch(&format!("DROP INDEX IF EXISTS {index}"))?;
-        }
-        for index in self.indexes {
-            db.execute_batch(&index.replace("{}", &copy))?;
+        for (name, what) in self.indexes {
+            db.execute_batch(&format!("CREATE INDEX {} ON {copy} {what}", Self::index_of_copy(name)))?;
         }
         let (key, columns) = (self.key(), self.columns(db)?);
         let row = |name: &str| self.key.iter().map(|column| format!("{name}.{column}")).collect::<Vec<_>>().join(", ");
@@ -179,25 +158,32 @@ impl LargeTable {
         Ok(db.execute(&sql, params_from_iter(values))?)
     }
 
+    /// Whether the table can take its copy's place no more: something was added to it since the copy began, or the user
+    /// made a table with the name that it would get.
+    fn cannot_be_exchanged(&self, db: &Connection) -> Result<bool, StoreError> {
+        let has_same_columns = all_columns(db, self.name)? == all_columns(db, &self.copy())?;
+        Ok(!has_same_columns || self.is_extended(db)? || self.has_clash_with_replaced(db)?)
+    }
+
     /// Puts the copy in the place of the table.
     fn exchange(&self, db: &Connection) -> Result<(), StoreError> {
         let (table, copy, old) = (self.name, self.copy(), self.replaced());
-        let is_extended = self.is_extended(db)?;
+        let stays = self.cannot_be_exchanged(db)?;
         // What was added since the last step.
-        while !is_extended && self.copy_some(db, ROWS.1)? > 0 {}
+        while !stays && self.copy_some(db, ROWS.1)? > 0 {}
         for trigger in self.triggers() {
             db.execute_batch(&format!("DROP TRIGGER {trigger}"))?;
         }
-        if is_extended {
-            // The user's index came after the copy began: the table stays, and gets its own indexes.
-            db.execute_batch(&format!("DROP TABLE {copy}"))?;
-            return self.indexes.iter().try_for_each(|index| Ok(db.execute_batch(&index.replace("{}", table))?));
+        if stays {
+            // The table gets its new indexes from the migration.
+            return Ok(db.execute_batch(&format!("DROP TABLE {copy}"))?);
         }
         // Ids of deleted rows must not be given again.
         db.execute(
             "UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = ?1) WHERE name = ?2",
             [table, &copy],
         )?;
+        self.rename_indexes(db)?;
         // Views of the user keep the name that they use.
         db.pragma_update(None, "legacy_alter_table", true)?;
         let renamed = db.execute_batch(&format!(
@@ -205,8 +191,34 @@ impl LargeTable {
              ALTER TABLE {copy} RENAME TO {table};"
         ));
         db.pragma_update(None, "legacy_alter_table", false)?;
+        renamed?;
+        let reason = "a migration replaced this table";
+        Ok(db.execute_batch(&format!(
+            "CREATE TRIGGER {} BEFORE INSERT ON {old} BEGIN SELECT RAISE(ABORT, '{reason}'); END",
+            self.mark()
+        ))?)
+    }
+
+    /// Gives the indexes of the copy the names of the schema. SQLite has no statement that renames an index, and to make
+    /// one anew takes as long as the copy avoids. Other connections read the definitions again when the tables are
+    /// renamed.
+    fn rename_indexes(&self, db: &Connection) -> Result<(), StoreError> {
+        let of_table = self.old_indexes.iter().map(|name| ((*name).to_owned(), Self::index_of_replaced(name)));
+        let of_copy = self.indexes.iter().map(|(name, _)| (Self::index_of_copy(name), (*name).to_owned()));
+        let sql = "UPDATE sqlite_schema SET name = ?2, sql = replace(sql, ?1, ?2) WHERE type = 'index' AND name = ?1";
+        db.pragma_update(None, "writable_schema", true)?;
+        let renamed = of_table.chain(of_copy).try_for_each(|(from, to)| db.execute(sql, [from, to]).map(|_| ()));
+        db.pragma_update(None, "writable_schema", "reset")?;
         Ok(renamed?)
     }
+}
+
+/// The definitions of all columns of a table, also of those that SQLite computes.
+fn all_columns(db: &Connection, table: &str) -> Result<Vec<String>, StoreError> {
+    let sql =
+        "SELECT concat_ws(' ', name, type, \"notnull\", quote(dflt_value), pk, hidden) FROM pragma_table_xinfo(?1)";
+    let mut statement = db.prepare(sql)?;
+    Ok(statement.query_map([table], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// Puts a finished copy in the place of its table, in the transaction of the addition that makes its indexes: the schema
@@ -229,18 +241,12 @@ pub(crate) fn is_begun(db: &Connection) -> Result<bool, StoreError> {
     Ok(being_copied(db)?.is_some())
 }
 
-/// The indexes that a table lacks while it is copied: some of their names are those of the copy's.
-pub(crate) fn missing_indexes(db: &Connection) -> Result<&'static [&'static str], StoreError> {
-    Ok(being_copied(db)?.map_or(&[], |table| table.old_indexes))
-}
-
 impl Store {
     /// Copies the large table that the rest of the migration gives an index, with other processes in between. A call
     /// with a deadline gives up there, and the next one continues.
     pub(crate) fn copy_large_table(&self) -> Result<(), StoreError> {
         let Some(table) = LargeTable::to_index(&self.db)? else { return Ok(()) };
-        let needs_copy = |db: &Connection| Ok::<_, StoreError>(table.is_large(db)? && !table.is_extended(db)?);
-        if !table.is_being_copied(&self.db)? && !needs_copy(&self.db)? {
+        if !table.is_being_copied(&self.db)? && !table.can_be_copied(&self.db)? {
             return Ok(());
         }
         let mut pace = Pace::new(ROWS);
@@ -251,7 +257,9 @@ impl Store {
                 let is_copied = if LargeTable::to_index(&tx)?.is_none_or(|next| next.name != table.name) {
                     true
                 } else if table.is_being_copied(&tx)? {
-                    table.copy_some(&tx, most)? < most
+                    table.cannot_be_exchanged(&tx)? || table.copy_some(&tx, most)? < most
+                } else if !table.can_be_copied(&tx)? {
+                    true
                 } else {
                     table.begin_copy(&tx)?;
                     false

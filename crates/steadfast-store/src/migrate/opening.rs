@@ -32,6 +32,9 @@ impl Store {
             self.keep_old_version(version)?;
         }
         self.copy_large_table().map_err(|error| self.explain_migration(error))?;
+        if (1..SCHEMA_VERSION).contains(&version) {
+            self.keep_latest_state(version)?;
+        }
         while !migrate::step(self.begin()?).map_err(|error| self.explain_migration(error))? {}
         if version > 0 {
             // Upkeep continues; the store can be used already.

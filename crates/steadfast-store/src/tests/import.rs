@@ -162,3 +162,62 @@ fn files_that_cannot_be_imported_are_refused_and_change_nothing() {
     assert!(matches!(world.store.import(&future), Err(StoreError::FromTheFuture { found: 99, .. })));
     assert_eq!(world.event_kinds(), Vec::<String>::new());
 }
+
+/// Deletes a goal and its events here, as `goal cleanup --delete` and the retention do.
+fn delete_here(world: &World, goal_id: &str) {
+    for table in ["goals", "goal_history", "goal_events"] {
+        world.store.db.execute(&format!("DELETE FROM {table} WHERE goal_id = ?1"), [goal_id]).unwrap();
+    }
+}
+
+#[test]
+fn a_goal_that_was_deleted_here_comes_back_only_on_request() {
+    let mut other = other();
+    let path = other.store.path().to_owned();
+    let deleted = other.goal().goal_id;
+    let mut world = World::new();
+    let here = world.store.path().to_owned();
+    assert_eq!(world.store.import_new(&path).unwrap().goals, 1, "a new goal");
+    let whole = world.event_kinds().len();
+    delete_here(&world, &deleted);
+    assert_eq!(goals_missing(&here, &path).unwrap(), 0);
+
+    let kept = world.event_kinds().len();
+    let again = world.store.import_new(&path).unwrap();
+    assert_eq!((again.goals, again.to_history, again.events), (0, 0, 0));
+    assert_eq!((world.store.read().goals().unwrap(), world.event_kinds().len()), (Vec::new(), kept));
+
+    // A goal that is new there, and one that was replaced there meanwhile.
+    other.apply(|goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 3));
+    let added = other.add_goal(Budget::default(), START + 4).goal_id;
+    assert_eq!(goals_missing(&here, &path).unwrap(), 1);
+    assert_eq!(world.store.import_new(&path).unwrap().goals, 1);
+    let goals = world.store.read().goals().unwrap();
+    assert_eq!(goals.iter().map(|goal| &goal.goal_id).collect::<Vec<_>>(), [&added]);
+
+    let asked = world.store.import(&path).unwrap();
+    assert_eq!(asked.to_history, 1);
+    assert!(asked.events >= whole - kept, "with its events");
+    assert!(world.store.read().replaced_goals(None).unwrap().iter().any(|goal| goal.goal_id == deleted));
+}
+
+#[test]
+fn what_came_from_elsewhere_is_only_what_an_import_took() {
+    let mut other = other();
+    let path = other.store.path().to_owned();
+    let mut world = World::new();
+    world.store.import_new(&path).unwrap();
+    // The plugin works on; a goal that is here still gets its later events.
+    let known = world.event_kinds().len();
+    other.apply(|goal| change::abandon(goal, START + 5));
+    assert_eq!(world.store.import_new(&path).unwrap().events, 1);
+    assert_eq!(world.event_kinds().len(), known + 1);
+}
+
+#[test]
+fn a_damaged_store_here_is_not_a_fault_of_the_other_one() {
+    let other = other();
+    let (_directory, damaged) = file_with(&b"no database, but long enough to look at".repeat(50));
+    assert_eq!(goals_missing(&damaged, other.store.path()).unwrap(), 0);
+    assert!(goals_missing(other.store.path(), &damaged).is_err());
+}

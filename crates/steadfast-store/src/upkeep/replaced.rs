@@ -1,12 +1,12 @@
 //! Tables that a migration put a copy in the place of.
 
 use super::Reached;
-use crate::migrate::large::{LARGE_TABLES, LargeTable};
+use crate::migrate::large::LARGE_TABLES;
 use crate::steps::Pace;
 use crate::{Db, Store, StoreError, limit};
 
-/// Rows that one step deletes: they are in no index.
-const DELETED: usize = 1_000;
+/// Rows that one step deletes.
+const DELETED: usize = 500;
 
 impl Store {
     /// Deletes these tables now, with other processes in between: the user wants the space, or the text gone.
@@ -21,15 +21,14 @@ impl Store {
 
 impl Db<'_> {
     fn has_replaced_tables(self) -> Result<bool, StoreError> {
-        let exists = |table: &LargeTable| self.named(self.0.table_exists(Some("main"), table.replaced().as_str()));
-        LARGE_TABLES.iter().try_fold(false, |found, table| Ok(found || exists(table)?))
+        LARGE_TABLES.iter().try_fold(false, |found, table| Ok(found || table.is_replaced(self.0)?))
     }
 
     /// Deletes some rows of such a table, and the table itself once it is empty.
     pub(super) fn empty_replaced_tables(self) -> Result<Reached, StoreError> {
         for table in &LARGE_TABLES {
             let (old, key) = (table.replaced(), table.key());
-            if !self.named(self.0.table_exists(Some("main"), old.as_str()))? {
+            if !table.is_replaced(self.0)? {
                 continue;
             }
             let sql = format!("DELETE FROM {old} WHERE ({key}) IN (SELECT {key} FROM {old} ORDER BY {key} LIMIT ?1)");

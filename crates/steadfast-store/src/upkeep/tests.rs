@@ -274,3 +274,34 @@ fn free_pages_are_given_back() {
     world.upkeep_now(START);
     assert!(world.store.free_size().unwrap() <= PAGES_KEPT * 4096);
 }
+
+#[test]
+fn a_task_that_fails_does_not_stop_the_others() {
+    let mut world = World::new();
+    world.read_file("none", &[response(1, START, 10, true)], START);
+    world.store.db.execute_batch("DROP TABLE transcript_cursors; DROP TABLE session_sums").unwrap();
+    let (mut now, mut errors) = (START + 40 * DAY, 0);
+    // As hooks do it, which ignore errors.
+    for _ in 0..100 {
+        errors += usize::from(world.store.upkeep(&keep(&short()), now).is_err());
+        now += SOON;
+    }
+    assert_eq!(errors, 2, "both tasks rest after they failed");
+    assert_eq!(world.count("SELECT count(*) FROM upkeep WHERE task = 'pages'"), 1);
+    for _ in 0..3 {
+        errors += usize::from(world.store.upkeep(&keep(&short()), now + HOUR).is_err());
+    }
+    assert_eq!(errors, 4, "they are tried again");
+}
+
+#[test]
+fn a_session_of_any_name_does_not_end_a_task_for_good() {
+    let mut world = World::new();
+    world
+        .store
+        .db
+        .execute("INSERT INTO upkeep (task, position, due_at_ms) VALUES ('sessions', 'done', 0)", [])
+        .unwrap();
+    world.upkeep_now(START);
+    assert_eq!(world.count("SELECT due_at_ms > 0 FROM upkeep WHERE task = 'sessions'"), 1);
+}

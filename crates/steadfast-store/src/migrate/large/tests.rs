@@ -1,3 +1,7 @@
+mod backups;
+mod clashes;
+mod meanwhile;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -83,14 +87,15 @@ fn open_while(path: &Path, copy: &str, change: impl Fn(&Connection, i64) + Sync)
 fn assert_whole(store: &Store) {
     assert!(migrate::is_complete(&store.db).unwrap());
     assert_eq!(store.integrity_faults().unwrap(), Vec::<String>::new());
-    let triggers = rows(&store.db, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%next%'");
+    let triggers =
+        rows(&store.db, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'steadfast_copy%'");
     assert_eq!(triggers, Vec::<Vec<_>>::new());
 }
 
 #[test]
 fn the_plugin_can_write_while_its_large_file_is_migrated() {
     let (_directory, path) = plugin_file();
-    let pair = open_while(&path, "goal_events_next", |db, call| {
+    let pair = open_while(&path, "steadfast_copy_of_goal_events", |db, call| {
         let low = call * 13 + 1;
         let add = "INSERT INTO goal_events (session_id, goal_id, event_type, created_at_ms) VALUES ('n', 'n', 'n', ?1)";
         db.execute(add, [low]).unwrap();
@@ -109,7 +114,7 @@ fn the_plugin_can_write_while_its_large_file_is_migrated() {
 #[test]
 fn older_programs_can_write_while_a_large_ledger_is_migrated() {
     let (_directory, path) = earlier_store();
-    let pair = open_while(&path, "responses_next", |db, call| {
+    let pair = open_while(&path, "steadfast_copy_of_responses", |db, call| {
         for (id, tokens) in [(call * 7919 % 1_000_003, 70_000), (call * 31, 80_000)] {
             let sql = "INSERT INTO responses (host, response_id, session_id, model, input_tokens, output_tokens,
                          cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, at_ms)
@@ -128,14 +133,14 @@ fn older_programs_can_write_while_a_large_ledger_is_migrated() {
 fn a_migration_that_ran_out_of_time_is_continued() {
     let (_directory, path) = plugin_file();
     let before = rows(&read_write(&path), OF_EVENTS);
-    begin_to_copy(&path, "goal_events_next");
+    begin_to_copy(&path, "steadfast_copy_of_goal_events");
     assert_eq!(migrate::version(&read_write(&path)).unwrap(), 5, "the plugin still can use it");
 
     let store = Store::open_existing(&path).unwrap();
     assert_whole(&store);
     assert!(rows(&store.db, OF_EVENTS) == before);
     let kept = connect_read_only(&beside(&path, "v5.bak")).unwrap();
-    assert!(!has_table(&kept, "goal_events_next"), "the backup is from before the migration");
+    assert!(!has_table(&kept, "steadfast_copy_of_goal_events"), "the backup is from before the migration");
     assert!(rows(&kept, OF_EVENTS) == before);
 }
 
@@ -153,12 +158,12 @@ fn a_half_copied_store_of_version_6_is_sound_and_opens() {
     let (_directory, path) = earlier_store();
     let all = "SELECT response_id, session_id, goal_id, input_tokens, at_ms FROM responses ORDER BY response_id";
     let before = rows(&read_write(&path), all);
-    begin_to_copy(&path, "responses_next");
+    begin_to_copy(&path, "steadfast_copy_of_responses");
     assert_eq!(damage(&path).unwrap(), None);
     let made = backups(&path);
     assert_eq!(made.len(), 1);
     let kept = connect_read_only(&made[0].path).unwrap();
-    assert!(!has_table(&kept, "responses_next"), "the backup is from before the migration");
+    assert!(!has_table(&kept, "steadfast_copy_of_responses"), "the backup is from before the migration");
 
     let store = Store::open_existing(&path).unwrap();
     assert_whole(&store);
@@ -171,7 +176,7 @@ fn the_backup_from_before_a_copy_is_never_replaced() {
     let (_directory, path) = plugin_file();
     // A process that looked before another one made the backup and began to copy.
     let slow = Store::of(read_write(&path), &path, None);
-    begin_to_copy(&path, "goal_events_next");
+    begin_to_copy(&path, "steadfast_copy_of_goal_events");
     let kept = beside(&path, "v5.bak");
     let made = fs_err::read(&kept).unwrap();
     slow.keep_old_version(5).unwrap();
@@ -185,7 +190,7 @@ fn a_process_that_cannot_make_the_backup_does_not_migrate() {
     let late = Store::open_existing_within(&path, Duration::from_millis(50));
     assert!(matches!(late, Err(StoreError::Migrating(_))), "{late:?}");
     assert!(!beside(&path, "v5.bak").exists());
-    assert!(!has_table(&read_write(&path), "goal_events_next"));
+    assert!(!has_table(&read_write(&path), "steadfast_copy_of_goal_events"));
 }
 
 #[test]
@@ -201,7 +206,7 @@ fn a_backup_that_takes_too_long_leaves_nothing_behind() {
     };
     assert_eq!(names(&crate::backups_dir(&path)), ["lock"]);
     assert!(!beside(&path, "v5.bak").exists());
-    assert!(!has_table(&read_write(&path), "goal_events_next"), "no migration without a backup");
+    assert!(!has_table(&read_write(&path), "steadfast_copy_of_goal_events"), "no migration without a backup");
     assert_whole(&Store::open_existing(&path).unwrap());
     assert!(beside(&path, "v5.bak").exists());
 }
@@ -221,7 +226,7 @@ fn a_caller_without_time_for_a_migration_changes_nothing() {
 #[test]
 fn a_store_is_sound_after_each_addition_to_a_copied_table() {
     let (_directory, path) = earlier_store();
-    begin_to_copy(&path, "responses_next");
+    begin_to_copy(&path, "steadfast_copy_of_responses");
     let db = read_write(&path);
     loop {
         let is_done = migrate::step(db.unchecked_transaction().unwrap()).unwrap();
@@ -238,10 +243,10 @@ fn upkeep_removes_the_old_table_after_a_migration() {
     let (_directory, path) = plugin_file();
     let mut store = Store::open_existing(&path).unwrap();
     let before = rows(&store.db, OF_EVENTS);
-    assert!(has_table(&store.db, "goal_events_old"));
+    assert!(has_table(&store.db, "steadfast_replaced_goal_events"));
     let details = RetentionConfig { goal_events_days: 0, ..RetentionConfig::default() };
     store.upkeep_all(&Keep { details: &details, memory_days: 0 }, START).unwrap();
-    assert!(!has_table(&store.db, "goal_events_old"));
+    assert!(!has_table(&store.db, "steadfast_replaced_goal_events"));
     assert!(rows(&store.db, OF_EVENTS) == before);
     drop(store);
     assert_whole(&Store::open_existing(&path).unwrap());
@@ -253,7 +258,7 @@ fn a_small_file_is_migrated_without_a_copy() {
     read_write(&path).execute("DELETE FROM goal_events WHERE id > 100", []).unwrap();
     let store = Store::open_existing(&path).unwrap();
     assert_whole(&store);
-    assert!(!has_table(&store.db, "goal_events_old"));
+    assert!(!has_table(&store.db, "steadfast_replaced_goal_events"));
 }
 
 #[test]
@@ -261,7 +266,7 @@ fn indexes_and_triggers_of_the_user_survive_a_migration() {
     for before_the_copy in [true, false] {
         let (_directory, path) = plugin_file();
         if !before_the_copy {
-            begin_to_copy(&path, "goal_events_next");
+            begin_to_copy(&path, "steadfast_copy_of_goal_events");
         }
         read_write(&path)
             .execute_batch(
@@ -273,7 +278,10 @@ fn indexes_and_triggers_of_the_user_survive_a_migration() {
         let before = rows(&read_write(&path), OF_EVENTS);
         let store = Store::open_existing(&path).unwrap();
         assert_whole(&store);
-        assert!(!has_table(&store.db, "goal_events_old") && !has_table(&store.db, "goal_events_next"));
+        assert!(
+            !has_table(&store.db, "steadfast_replaced_goal_events")
+                && !has_table(&store.db, "steadfast_copy_of_goal_events")
+        );
         assert!(rows(&store.db, OF_EVENTS) == before);
         let of_user =
             "SELECT count(*) FROM sqlite_schema WHERE name IN ('of_user', 'by_user') AND tbl_name = 'goal_events'";
@@ -291,7 +299,7 @@ fn computed_columns_of_the_user_survive_a_copy() {
     let before = rows(&db, of_user);
     drop(db);
     let store = Store::open_existing(&path).unwrap();
-    assert!(has_table(&store.db, "goal_events_old"), "it was copied");
+    assert!(has_table(&store.db, "steadfast_replaced_goal_events"), "it was copied");
     assert_eq!(rows(&store.db, of_user), before);
 }
 
@@ -300,5 +308,5 @@ fn a_purge_deletes_the_old_table_at_once() {
     let (_directory, path) = plugin_file();
     let mut store = Store::open_existing(&path).unwrap();
     store.purge(&[], &mut |_, _, _| {}).unwrap();
-    assert!(!has_table(&store.db, "goal_events_old"));
+    assert!(!has_table(&store.db, "steadfast_replaced_goal_events"));
 }

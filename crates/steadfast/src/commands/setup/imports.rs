@@ -47,8 +47,9 @@ fn agrees(goals: usize, from: &Path) -> Result<bool, CliError> {
     Ok(ask_question(&Question { text: &text, change: &change, default: true })?)
 }
 
+/// What the user deleted here stays deleted; `db import` brings it back.
 fn take(paths: &Paths, from: &Path) -> Result<String, CliError> {
-    let report = Store::open(&paths.store)?.import(from)?;
+    let report = Store::open(&paths.store)?.import_new(from)?;
     let origin = Origin { actor: Actor::User, place: "setup" };
     let stopped = action::pause_all(&mut Store::open_existing(from)?, origin, clock::now())?;
     // What waits has lost its waker, which watched the other store.
