@@ -1,12 +1,13 @@
 //! What was spent, against the caps of the configuration, and which of them the user was told about.
 
 use rusqlite::{Row, params};
+use strum::IntoEnumIterator as _;
 
 use steadfast_model::clock::{DAY, Millis};
-use steadfast_model::limit::{Cap, CapScope, CapStanding, Spend};
+use steadfast_model::limit::{Cap, CapScope, CapStanding, Period, Spend};
 use steadfast_model::run::AttemptId;
 
-use crate::{Db, StoreError};
+use crate::{Db, Store, StoreError};
 
 /// Notices of older periods are of no use.
 const NOTICES_KEPT: Millis = 60 * DAY;
@@ -25,15 +26,18 @@ pub enum Spender<'a> {
 /// The caps that are near or reached. Without caps the time zone, which is slow to find, is not needed.
 pub fn standings(db: Db<'_>, caps: &[Cap], spender: Spender<'_>, now: Millis) -> Result<Vec<CapStanding>, StoreError> {
     let mut near = Vec::new();
-    let mut counted: Option<(&CapScope, Spend)> = None;
+    let mut counted: Option<(&CapScope, Millis, Spend)> = None;
     for cap in caps {
-        let spent = match counted {
+        let (from, spent) = match counted {
             // Tokens and money of a scope are one sum.
-            Some((scope, spent)) if *scope == cap.scope => spent,
-            _ => spent_within(db, cap, spender, now)?,
+            Some((scope, from, spent)) if *scope == cap.scope => (from, spent),
+            _ => {
+                let from = db.cap_start(cap, now)?;
+                (from, spent_within(db, cap, spender, from)?)
+            }
         };
-        counted = Some((&cap.scope, spent));
-        let standing = cap.standing(spent, now);
+        counted = Some((&cap.scope, from, spent));
+        let standing = cap.standing(spent, from);
         if standing.standing.is_near() {
             near.push(standing);
         }
@@ -41,8 +45,7 @@ pub fn standings(db: Db<'_>, caps: &[Cap], spender: Spender<'_>, now: Millis) ->
     Ok(near)
 }
 
-fn spent_within(db: Db<'_>, cap: &Cap, spender: Spender<'_>, now: Millis) -> Result<Spend, StoreError> {
-    let from = cap.start(now);
+fn spent_within(db: Db<'_>, cap: &Cap, spender: Spender<'_>, from: Millis) -> Result<Spend, StoreError> {
     Ok(match (&cap.scope, spender) {
         (CapScope::Machine(_), Spender::Session(_)) => db.spent_since(from)?,
         (CapScope::Machine(_), Spender::Run { unsaved, .. }) => {
@@ -62,7 +65,57 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Spend> {
     Ok(Spend { tokens: row.get(0)?, cost_micros: row.get(1)? })
 }
 
+/// Records that the day and the week have begun of which caps speak. Writes only in the first call of each.
+pub fn keep_periods(store: &mut Store, caps: &[Cap], now: Millis) -> Result<(), StoreError> {
+    if store.read().periods_to_keep(caps, now)?.is_empty() {
+        return Ok(());
+    }
+    store.write(|db| db.keep_periods(caps, now))
+}
+
 impl Db<'_> {
+    /// The moment from which a cap counts. A day that has begun lasts: a clock that is set forward, or another time zone,
+    /// begins no new one before its time.
+    pub fn cap_start(self, cap: &Cap, now: Millis) -> Result<Millis, StoreError> {
+        cap.period().map_or(Ok(0), |period| self.period_start(period, now))
+    }
+
+    fn period_start(self, period: Period, now: Millis) -> Result<Millis, StoreError> {
+        let kept = self.kept_start(period, now)?;
+        Ok(match kept {
+            Some(kept) if now - kept < period.shortest() => kept,
+            Some(kept) => period.start(now).max(kept),
+            None => period.start(now),
+        })
+    }
+
+    fn kept_start(self, period: Period, now: Millis) -> Result<Option<Millis>, StoreError> {
+        let sql = "SELECT max(from_ms) FROM cap_notices WHERE cap = ?1 AND session_id = '' AND from_ms <= ?2";
+        Ok(self.first(sql, params![<&str>::from(period), now], |row| row.get(0))?.flatten())
+    }
+
+    /// The periods of these caps whose beginning is not recorded.
+    fn periods_to_keep(self, caps: &[Cap], now: Millis) -> Result<Vec<(Period, Millis)>, StoreError> {
+        let mut found = Vec::new();
+        for period in Period::iter().filter(|period| caps.iter().any(|cap| cap.period() == Some(*period))) {
+            let start = self.period_start(period, now)?;
+            if self.kept_start(period, now)? != Some(start) {
+                found.push((period, start));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The same as [`keep_periods`] in a transaction. The rows are beside the notices, under the name of the period.
+    pub fn keep_periods(self, caps: &[Cap], now: Millis) -> Result<(), StoreError> {
+        let sql = "INSERT OR IGNORE INTO cap_notices (cap, session_id, from_ms, most, reached, told_at_ms)
+                   VALUES (?1, '', ?2, 0, 0, ?3)";
+        for (period, start) in self.periods_to_keep(caps, now)? {
+            self.execute(sql, params![<&str>::from(period), start, now])?;
+        }
+        Ok(())
+    }
+
     /// What everything on the machine spent since a moment: goals, runs, and sessions without a goal.
     pub fn spent_since(self, from: Millis) -> Result<Spend, StoreError> {
         let sql = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) FROM
@@ -131,7 +184,7 @@ mod tests {
     use std::path::Path;
 
     use steadfast_model::host::Host;
-    use steadfast_model::limit::{Axis, Period, SharedSpend};
+    use steadfast_model::limit::{Axis, SharedSpend};
     use steadfast_model::reading::{Reading, Response, Tokens};
 
     use super::*;
@@ -199,7 +252,8 @@ mod tests {
     fn the_user_is_told_once_for_each_period_amount_and_level() {
         let mut world = World::new();
         let daily = |used, most, now| {
-            cap(CapScope::Machine(Period::Daily), most).standing(Spend { tokens: used, cost_micros: 0 }, now)
+            let spent = Spend { tokens: used, cost_micros: 0 };
+            cap(CapScope::Machine(Period::Daily), most).standing(spent, Period::Daily.start(now))
         };
         let mut tell =
             |standing: &CapStanding, session| world.store.write(|db| db.note_cap(standing, session, START)).unwrap();

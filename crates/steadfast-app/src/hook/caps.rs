@@ -16,6 +16,7 @@ use steadfast_store::{Db, Store, StoreError};
 impl Call<'_> {
     /// How near the caps are, for this session. Which ones is kept for the messages.
     pub(super) fn shared(&self, db: Db<'_>) -> Result<SharedSpend, StoreError> {
+        db.keep_periods(&self.paths.config.limits.caps, self.now)?;
         let standings = standings(self, db)?;
         let shared = SharedSpend::of(&standings);
         self.caps.replace(standings);
@@ -123,6 +124,7 @@ fn account(call: &Call<'_>, store: &mut Store, readings: &[FileReading]) -> Resu
         if call.record(db, readings)?.is_none() {
             accounting::record_session(db, call.host(), call.session_id(), readings, call.origin, call.now)?;
         }
+        db.keep_periods(&call.paths.config.limits.caps, call.now)?;
         let mut told = Vec::new();
         for cap in standings(call, db)? {
             if db.note_cap(&cap, call.session_id(), call.now)? {

@@ -19,7 +19,11 @@ impl Dispatcher<'_, '_> {
             cost_micros: self.run.cost_micros.saturating_add(unsaved.cost_micros),
         };
         let (caps, spender) = (&self.engine.config.limits.caps, Spender::Run { spent, unsaved });
-        let near = self.with_store(|store| spend::standings(store.read(), caps, spender, clock::now()))?;
+        let near = self.with_store(|store| {
+            let now = clock::now();
+            spend::keep_periods(store, caps, now)?;
+            spend::standings(store.read(), caps, spender, now)
+        })?;
         if let Some(cap) = near.iter().find(|cap| cap.standing.is_reached()).filter(|_| !self.run.capped) {
             self.observers.note(&format!("cap reached: {}", cap.describe()));
             self.apply(RunEvent::CapReached)?;

@@ -3,7 +3,7 @@
 use strum::{Display, EnumIter, IntoStaticStr};
 
 use super::{Axis, Standing};
-use crate::clock::{self, Millis};
+use crate::clock::{self, DAY, HOUR, Millis};
 
 /// Tokens that count, and money.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +55,15 @@ impl Period {
             Self::Weekly => clock::week_start(now),
         }
     }
+
+    /// The shortest that one can be: a clock that is set or a journey may shorten a day a little, and no more.
+    pub fn shortest(self) -> Millis {
+        let lost = 2 * HOUR;
+        match self {
+            Self::Daily => DAY - lost,
+            Self::Weekly => 7 * DAY - lost,
+        }
+    }
 }
 
 /// What a cap counts.
@@ -88,18 +97,19 @@ impl Cap {
         }
     }
 
-    /// The moment from which it counts.
-    pub fn start(&self, now: Millis) -> Millis {
+    /// The time over which it counts; `None` for the life of a session.
+    pub fn period(&self) -> Option<Period> {
         match &self.scope {
-            CapScope::Machine(period) | CapScope::Model(_, period) => period.start(now),
-            CapScope::Session => 0,
+            CapScope::Machine(period) | CapScope::Model(_, period) => Some(*period),
+            CapScope::Session => None,
         }
     }
 
-    pub fn standing(&self, spent: Spend, now: Millis) -> CapStanding {
+    /// How it stands after `spent` since `from_ms`.
+    pub fn standing(&self, spent: Spend, from_ms: Millis) -> CapStanding {
         let used = if self.axis == Axis::Usd { spent.cost_micros } else { spent.tokens };
         let standing = Standing { axis: self.axis, used, most: self.most };
-        CapStanding { cap: self.clone(), from_ms: self.start(now), standing }
+        CapStanding { cap: self.clone(), from_ms, standing }
     }
 }
 

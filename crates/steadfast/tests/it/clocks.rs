@@ -383,6 +383,34 @@ fn another_time_zone_changes_no_limit() {
     assert_eq!(machine.stop("m1")["decision"], "block");
 }
 
+/// Half a day ahead it is tomorrow already.
+#[test]
+fn a_clock_that_jumps_ahead_lifts_no_daily_or_weekly_cap() {
+    let machine = Machine::new();
+    let config = "[limits]\ndaily_tokens = 5000\nweekly_tokens = 5000\n";
+    std::fs::write(machine.env.home().join("config.toml"), config).unwrap();
+    machine.jump(12 * HOUR - machine.now() % DAY);
+    machine.env.start(&["x"]);
+    machine.says("m1", 6_000);
+    machine.stop("m1");
+    let reached = |zone: &str| {
+        let mut command = machine.env.command(&["goal", "status", "--json", "--session", "s1"]);
+        let caps = finish(command.env("TZ", zone), b"").succeeds().json()["goal"]["caps"].clone();
+        let caps = caps.as_array().unwrap().iter().filter(|cap| cap["reached"] == true);
+        caps.map(|cap| cap["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(reached("UTC"), ["daily_tokens", "weekly_tokens"]);
+    machine.pass(30 * 60_000);
+    assert_eq!(reached("XXX-11:45"), ["daily_tokens", "weekly_tokens"], "a quarter past midnight there");
+    machine.jump(11 * HOUR + 45 * 60_000);
+    assert_eq!(reached("UTC"), ["daily_tokens", "weekly_tokens"]);
+    machine.jump(7 * DAY);
+    assert_eq!(reached("UTC"), ["daily_tokens", "weekly_tokens"]);
+    machine.jump(-7 * DAY);
+    machine.pass(24 * HOUR);
+    assert!(!reached("UTC").contains(&"daily_tokens".to_owned()), "the next day");
+}
+
 /// A day of a cap is a local one. A journey does not begin it anew.
 #[test]
 fn another_time_zone_lifts_no_daily_cap() {

@@ -29,7 +29,8 @@ pub(super) fn header(
 fn caps(db: Db<'_>, paths: &Paths, now: Millis) -> Result<Vec<CapView>, StoreError> {
     let mut views = Vec::new();
     for cap in paths.config.limits.caps.iter().filter(|cap| matches!(cap.scope, CapScope::Machine(_))) {
-        let standing = cap.standing(db.spent_since(cap.start(now))?, now).standing;
+        let from = db.cap_start(cap, now)?;
+        let standing = cap.standing(db.spent_since(from)?, from).standing;
         views.push(CapView {
             name: cap.name(),
             used: cap.axis.format(standing.used),

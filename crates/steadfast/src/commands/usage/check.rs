@@ -8,6 +8,7 @@ use steadfast_app::usage::summary::{SLOT_MS, Sum, Summary};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::limit::{Axis, Cap, CapScope, Spend};
+use steadfast_store::Store;
 
 use crate::commands::own_paths;
 use crate::error::code;
@@ -15,8 +16,15 @@ use crate::output::{CommandOutput, CommandResult};
 
 pub(super) fn run(db: Option<&Path>, summaries: &[(Host, Summary)], now: Millis) -> CommandResult {
     let paths = own_paths::find(db)?;
+    // The session files are what is counted; a store that cannot be read only knows when the day began.
+    let store = Store::open_if_there(&paths.store).ok().flatten();
+    let start = |cap: &Cap| {
+        let now = clock::from_wall(now);
+        let kept = store.as_ref().and_then(|store| store.read().cap_start(cap, now).ok());
+        clock::to_wall(kept.unwrap_or_else(|| cap.period().map_or(0, |period| period.start(now))))
+    };
     let standings: Vec<Value> =
-        paths.config.limits.caps.iter().filter_map(|cap| standing(cap, summaries, now)).collect();
+        paths.config.limits.caps.iter().filter_map(|cap| standing(cap, summaries, start(cap))).collect();
     let is_reached = standings.iter().any(|standing| standing["reached"] == json!(true));
     let mut text: Vec<&str> = standings.iter().filter_map(|standing| standing["text"].as_str()).collect();
     if text.is_empty() {
@@ -27,14 +35,13 @@ pub(super) fn run(db: Option<&Path>, summaries: &[(Host, Summary)], now: Millis)
     Ok(CommandOutput { text, json, code: if is_reached { code::LIMIT } else { 0 } })
 }
 
-fn standing(cap: &Cap, summaries: &[(Host, Summary)], now: Millis) -> Option<Value> {
+fn standing(cap: &Cap, summaries: &[(Host, Summary)], from: Millis) -> Option<Value> {
     let model_prefix = match &cap.scope {
         CapScope::Machine(_) => "",
         CapScope::Model(prefix, _) => prefix,
         // It has no sum of its own: each session has one.
         CapScope::Session => return None,
     };
-    let from = clock::to_wall(cap.start(clock::from_wall(now)));
     let mut spent = Amounts::default();
     for (_, summary) in summaries {
         let is_of_model =
@@ -45,7 +52,7 @@ fn standing(cap: &Cap, summaries: &[(Host, Summary)], now: Millis) -> Option<Val
         }
     }
     let used = Spend { tokens: spent.tokens.charged(), cost_micros: spent.priced_micros };
-    let standing = cap.standing(used, now).standing;
+    let standing = cap.standing(used, from).standing;
     // A cost of which a part is unknown is at least this much.
     let is_least = cap.axis == Axis::Usd && spent.cost_unknown;
     let least = if is_least { "at least " } else { "" };
