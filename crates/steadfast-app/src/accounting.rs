@@ -22,7 +22,7 @@ use steadfast_model::text;
 use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
 
 use for_caps::put_quotas;
-pub use for_caps::record_session;
+pub use for_caps::{record_ahead, record_session};
 
 /// Why a goal with a limit on money stops at a response that it cannot price.
 pub(crate) const UNKNOWN_PRICE: &str = "a response has no known price, so the limit on money cannot hold";

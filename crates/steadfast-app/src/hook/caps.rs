@@ -60,7 +60,7 @@ pub(super) fn worked(call: &Call<'_>, store: &mut Store, agent: Option<&Agent>) 
         return remember::seen(call, store);
     }
     let readings = readings(call, store, agent)?;
-    account(call, store, &readings)
+    account(call, store, readings)
 }
 
 /// A turn ended, or a session: what no goal is charged with counts for the caps.
@@ -77,7 +77,7 @@ pub(super) fn turn_ended(
     if call.host().capabilities().writes_transcript_late && is_there {
         wait_for_last_message(call.host(), &mut readings, last_message)?;
     }
-    Ok(account(call, store, &readings)?.message)
+    Ok(account(call, store, readings)?.message)
 }
 
 /// A tool is about to run: refuses it at a cap, if the user wants that. A goal stops by itself.
@@ -118,11 +118,12 @@ fn readings(call: &Call<'_>, store: &Store, agent: Option<&Agent>) -> Result<Vec
 }
 
 /// Enters what is new in the ledger and says which caps the user has yet to hear of.
-fn account(call: &Call<'_>, store: &mut Store, readings: &[FileReading]) -> Result<HookReply, HookError> {
+fn account(call: &Call<'_>, store: &mut Store, mut readings: Vec<FileReading>) -> Result<HookReply, HookError> {
+    accounting::record_ahead(store, call.host(), call.session_id(), &mut readings, call.origin, call.now)?;
     let told = store.write(|db| {
         remember::keep_registered(call, db)?;
-        if call.record(db, readings)?.is_none() {
-            accounting::record_session(db, call.host(), call.session_id(), readings, call.origin, call.now)?;
+        if call.record(db, &readings)?.is_none() {
+            accounting::record_session(db, call.host(), call.session_id(), &readings, call.origin, call.now)?;
         }
         db.keep_periods(&call.paths.config.limits.caps, call.now)?;
         let mut told = Vec::new();

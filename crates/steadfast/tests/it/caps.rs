@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::env::{Env, finish, now};
+use crate::env::{Env, assistant, finish, now};
 use crate::runs::World;
 
 const THREAD: &str = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee";
@@ -64,6 +64,25 @@ fn refusal(reply: &Value) -> &str {
 fn in_seconds(hours: i64) -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(now.as_secs()).unwrap() + hours * 3_600
+}
+
+/// It is entered in several transactions.
+#[test]
+fn a_long_session_that_was_never_read_counts_once() {
+    let env = Env::with_limits("daily_tokens = 20000");
+    env.begin_session("s1");
+    let many = 2_345;
+    let mut lines = String::new();
+    for number in 0..many {
+        lines.push_str(&assistant(&format!("m{number}"), "x", 10).to_string());
+        lines.push('\n');
+    }
+    std::fs::write(env.transcript("s1"), lines).unwrap();
+    assert!(message(&env.stop("s1", "x", false)).contains("daily_tokens"), "the cap is reached");
+    env.says("s1", "last", "y", 7);
+    env.stop("s1", "y", false);
+    let sums = "SELECT count(*), sum(input_tokens + output_tokens + cache_creation_tokens) FROM responses";
+    assert_eq!(env.sql(sums), [[(many + 1).to_string(), (many * 10 + 7).to_string()]]);
 }
 
 #[test]
