@@ -258,15 +258,11 @@ fn network_file_systems_are_recognised() {
     assert_eq!(local.map(disk::is_network_file_system), [false; 6]);
 }
 
-/// Runs the user's sqlite3 program, if there is one.
-fn sqlite3(path: &Path, command: &str) -> Option<String> {
-    let output = match Command::new("sqlite3").arg(path).arg(command).output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-        Err(error) => panic!("{error}"),
-    };
+/// Runs the user's own sqlite3 program, which `./test` installs.
+fn sqlite3(path: &Path, command: &str) -> String {
+    let output = Command::new("sqlite3").arg(path).arg(command).output().expect("the program sqlite3 is needed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).unwrap())
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -275,17 +271,17 @@ fn the_documented_queries_run_as_printed() {
     let goal = world.add_goal(steadfast_model::goal::budget::Budget::default(), START);
     let path = world.store.path().to_owned();
     let active = "SELECT id, status, tokens_used, subagent_tokens FROM goals WHERE status='active'";
-    let Some(printed) = sqlite3(&path, active) else { return };
+    let printed = sqlite3(&path, active);
     assert_eq!(printed, format!("{}|active|0|0\n", goal.goal_id));
 
     let tail = "SELECT ts, kind, payload FROM goal_events ORDER BY id DESC LIMIT 20";
-    let printed = sqlite3(&path, tail).unwrap();
+    let printed = sqlite3(&path, tail);
     let [ts, kind, payload]: [&str; 3] = printed.trim_end().splitn(3, '|').collect::<Vec<_>>().try_into().unwrap();
     assert_eq!((ts, kind), ("2026-11-15T12:00:00.000Z", "goal_created"));
     assert_eq!(serde_json::from_str::<serde_json::Value>(payload).unwrap(), world.last_event().payload);
 
     let copy = world.root.path().join("goals-backup.db");
-    sqlite3(&path, &format!(".backup {}", copy.display())).unwrap();
+    sqlite3(&path, &format!(".backup {}", copy.display()));
     let copied = Store::open_existing(&copy).unwrap();
     assert_eq!(copied.read().goal(SESSION).unwrap(), Some(goal));
 }

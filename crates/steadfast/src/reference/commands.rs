@@ -103,7 +103,7 @@ fn the_page_of_tools_is_current() {
         let is_required = |name: &str| required.as_array().is_some_and(|it| it.iter().any(|it| it == name));
         let row = |(name, schema): (&String, &Value)| {
             let need = if is_required(name) { "yes" } else { "" };
-            let description = schema["description"].as_str().unwrap_or_default();
+            let description = schema["description"].as_str().unwrap_or_else(|| plain_argument(name));
             [code(name), super::schemas::kind_of(schema), need.to_owned(), prose(description)]
         };
         let fields = schema["properties"].as_object().unwrap();
@@ -113,6 +113,25 @@ fn the_page_of_tools_is_current() {
         }
     }
     check("tools.md", &text);
+}
+
+/// Arguments whose names are enough for a model, which pays for each word of a description.
+fn plain_argument(name: &str) -> &'static str {
+    match name {
+        "objective" => "The new objective",
+        "budget_profile" => "A profile of tokens, turns and hours",
+        "max_turns" => "Most turns",
+        "max_hours" => "Most hours of active time",
+        "max_usd" => "Most US dollars",
+        "goal_id" => "The goal that is meant [default: this session's]",
+        "status" => "What the work ends as; without it, only `items` are recorded",
+        "items" => "Number and proof of each item",
+        "verdict" => "What the evaluator found",
+        "reason" => "Why, in a few sentences",
+        "seconds" => "Wait this long",
+        "category" => "Only what was remembered as this",
+        _ => panic!("the reference needs a meaning of `{name}`"),
+    }
 }
 
 #[test]
