@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::attempts::eventually;
 use crate::client;
-use crate::env::Env;
+use crate::env::{Env, finish};
 use crate::runs::World;
 use crate::schemas::check;
 
@@ -339,4 +340,85 @@ fn outputs_of_headless_agents_are_bounded_in_size_and_time() {
     env.hook("s9", &json!({"hook_event_name": START, "source": "startup"}));
     assert_eq!(std::fs::metadata(&large).unwrap().len(), 0);
     assert!(!old.exists() && other.exists());
+}
+
+/// Makes the runs in the store this many days older, in their state and folders too.
+fn age_runs(env: &Env, days: i64) {
+    env.age_all(days);
+    env.execute("UPDATE runs SET state_json = json_set(state_json, '$.started_at_ms', started_at_ms)");
+    for row in env.sql("SELECT run_id, completed_at_ms FROM runs WHERE completed_at_ms IS NOT NULL") {
+        let published = env.home().join("runs").join(&row[0]).join("published");
+        if published.exists() {
+            std::fs::write(published, &row[1]).unwrap();
+        }
+    }
+    env.execute("DELETE FROM upkeep");
+}
+
+/// What a run left, in the order of their names: its status, and whether its folder has what its agents printed.
+fn left_of_runs(world: &World) -> Vec<(String, bool)> {
+    let rows = world.env.sql("SELECT status, run_id FROM runs ORDER BY kind, name");
+    let printed = |id: &str| world.env.home().join("runs").join(id).join("1-1-1").is_dir();
+    rows.into_iter().map(|row| (row[0].clone(), printed(&row[1]))).collect()
+}
+
+#[test]
+fn runs_whose_engine_died_long_ago_end_and_go() {
+    let world = World::new();
+    let env = &world.env;
+    world.loop_type("count", "completion: fixed-n\nmax: 3");
+    let stages = "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: go}\n  - {name: two, prompt: go}\n";
+    world.write(&world.in_project("p.yaml"), stages);
+    let agent = world.agent("echo said");
+    for run in [&["loop", "run", "count", "dead"][..], &["pipeline", "run", "p.yaml", "dead"]] {
+        let mut command = env.command(&[run, &["--agent", &agent]].concat());
+        let output = finish(command.env("STEADFAST_CRASH_AT", "engine.started:2"), b"");
+        assert_ne!(output.code, 0, "{output:?}");
+    }
+    // This one lives and waits.
+    let waiting = world.agent("until [ -f go ]; do sleep 0.05; done; echo said");
+    let mut engine = world.spawn(&["loop", "run", "count", "live", "--max", "1", "--agent", &waiting]);
+    eventually(|| (left_of_runs(&world).iter().filter(|(_, is_printed)| *is_printed).count() == 3).then_some(()));
+    let is_printed = |status: &str, is_there: bool| (status.to_owned(), is_there);
+    let after = |days: i64| {
+        age_runs(env, days);
+        env.upkeep();
+        left_of_runs(&world)
+    };
+    let live = is_printed("running", true);
+    assert_eq!(after(20), [live.clone(), live.clone(), live.clone()], "they can be resumed");
+    let dead = is_printed("unknown_termination", false);
+    assert_eq!(after(20), [dead.clone(), live.clone(), dead]);
+    for (file, key) in [("loop-state-dead.json", "loop-dead"), ("pipeline-runs/dead/state.json", "pipeline-dead")] {
+        assert_eq!(world.json(file)["status"], "unknown_termination");
+        assert_eq!(world.entry(key)["status"], "unknown_termination");
+    }
+    let output = world.claude("pipeline-runs/dead/stage-1-one/output.md");
+    assert_eq!(std::fs::read_to_string(output).unwrap(), "said\n");
+    assert_eq!(after(100), [live]);
+    assert_eq!(std::fs::read_dir(env.home().join("runs")).unwrap().count(), 1);
+    world.write(&world.in_project("go"), "");
+    assert!(engine.wait().unwrap().success());
+    assert_eq!(world.status("loop", "live")["status"], "completed");
+}
+
+/// A folder that is gone shows nothing any more, so nothing waits for it.
+#[test]
+fn dead_runs_of_a_removed_project_go_too() {
+    let world = World::new();
+    let env = &world.env;
+    world.write(&env.home().join("pipelines/p.yaml"), "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: go}\n");
+    let agent = world.agent("echo said");
+    let mut command = env.command(&["pipeline", "run", "p", "dead", "--agent", &agent]);
+    finish(command.env("STEADFAST_CRASH_AT", "engine.attempt_ended"), b"");
+    assert_eq!(left_of_runs(&world), [("running".to_owned(), true)]);
+    std::fs::rename(env.project(), env.path("elsewhere")).unwrap();
+    age_runs(env, 100);
+    for _ in 0..20 {
+        env.execute("UPDATE upkeep SET due_at_ms = 0 WHERE position <> ''");
+        let mut watch = env.command(&["watch", "--once"]);
+        finish(watch.current_dir(env.home()), b"").succeeds();
+    }
+    assert_eq!(left_of_runs(&world), []);
+    assert_eq!(std::fs::read_dir(env.home().join("runs")).unwrap().count(), 0);
 }
