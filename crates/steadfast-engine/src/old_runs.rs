@@ -55,9 +55,8 @@ pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis)
             return Ok(true);
         }
     }
-    let days_of_rows = if keep.runs_days == 0 { 0 } else { keep.runs_days.max(LEAST_DAYS_OF_ROWS) };
     let walks: [(&str, u32, Remove); 2] =
-        [(OUTPUTS, keep.output_days, remove_outputs), (RUNS, days_of_rows, remove_run)];
+        [(OUTPUTS, keep.output_days, remove_outputs), (RUNS, days_of_rows(keep), remove_run)];
     for (walk, days, remove) in walks {
         let Some(position) = store.read().walk_position(walk, now)? else { continue };
         let position = if days == 0 { None } else { walk_on(home, store, &position, days, now, remove)? };
@@ -67,6 +66,11 @@ pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis)
         }
     }
     Ok(false)
+}
+
+/// How long the rows of a run are kept after its end; 0 is for ever.
+pub fn days_of_rows(keep: &RetentionConfig) -> u32 {
+    if keep.runs_days == 0 { 0 } else { keep.runs_days.max(LEAST_DAYS_OF_ROWS) }
 }
 
 /// Ends one run whose engine died so long ago that what it left is removed. Returns its id.

@@ -422,3 +422,82 @@ fn dead_runs_of_a_removed_project_go_too() {
     assert_eq!(left_of_runs(&world), []);
     assert_eq!(std::fs::read_dir(env.home().join("runs")).unwrap().count(), 0);
 }
+
+/// Makes the files below a folder this many days older, in their content too if it is JSON of ours.
+fn age_files(folder: &std::path::Path, days: i64) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            age_files(&entry.path(), days);
+            continue;
+        }
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        if let Ok(mut state) = serde_json::from_str::<Value>(&text)
+            && let Some(ended) = state["completed_at"].as_str().and_then(steadfast_model::clock::parse_rfc3339)
+        {
+            state["completed_at"] = json!(steadfast_model::clock::to_rfc3339(ended - days * DAY));
+            std::fs::write(entry.path(), state.to_string()).unwrap();
+        }
+        let file = std::fs::File::options().write(true).open(entry.path()).unwrap();
+        let days = u64::try_from(days).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_hours(days * 24)).unwrap();
+    }
+}
+
+#[test]
+fn cleanup_removes_the_state_files_of_runs_that_are_gone_from_the_store() {
+    let world = World::new();
+    let env = &world.env;
+    world.loop_type("count", "completion: fixed-n\nmax: 1");
+    let stages = "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: go, runs: 2}\n";
+    world.write(&world.in_project("p.yaml"), stages);
+    let agent = world.agent("echo said");
+    let begin = |name: &str| {
+        world.run(&["loop", "run", "count", name, "--agent", &agent]).succeeds();
+        world.run(&["pipeline", "run", "p.yaml", name, "--agent", &agent]).succeeds();
+    };
+    ["gone", "gone", "kept", "edited"].into_iter().for_each(begin);
+    world.write(&world.claude("loop-progress/artifacts-gone/plan"), "a copy");
+    world.write(
+        &world.claude("loop-state-byhand.json"),
+        r#"{"status": "completed", "completed_at": "2020-01-01T00:00:00Z"}"#,
+    );
+    age_files(&world.claude(""), 100);
+    let unchanged = world.run(&["loop", "cleanup", "--json"]).succeeds().json();
+    assert_eq!(unchanged["files"], json!([]), "the store has all of them");
+    // What was edited was written again.
+    age_files(&world.claude(""), 100);
+    world.write(&world.claude("pipeline-runs/edited/stage-1-one/notes.md"), "mine");
+    world.write(&world.claude("loop-progress/progress-edited.txt"), "mine");
+    env.execute("DELETE FROM runs WHERE name <> 'kept'");
+
+    let clean = |kind: &str, more: &[&str]| {
+        let done = world.run(&[&[kind, "cleanup", "--json"], more].concat()).succeeds().json();
+        let mut files: Vec<String> = serde_json::from_value(done["files"].clone()).unwrap();
+        files.sort();
+        let claude = world.claude("").canonicalize().unwrap();
+        files
+            .iter()
+            .map(|file| file.strip_prefix(&format!("{}/", claude.display())).unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let of_loops = [
+        "loop-progress/artifacts-gone/plan",
+        "loop-progress/progress-gone.txt",
+        "loop-state-edited.json",
+        "loop-state-gone.json",
+    ];
+    assert_eq!(clean("loop", &["--dry-run"]), of_loops);
+    assert!(world.claude("loop-state-gone.json").exists());
+    assert_eq!(clean("loop", &[]), of_loops);
+    assert_eq!(clean("loop", &[]), [""; 0]);
+    let left = |file: &str| world.claude(file).exists();
+    assert!(
+        left("loop-state-kept.json") && left("loop-state-byhand.json") && left("loop-progress/progress-edited.txt")
+    );
+    assert!(!left("loop-state-gone.json") && !left("loop-progress/artifacts-gone"));
+    assert!(left("pipeline-runs/gone"), "`pipeline cleanup` removes those of pipelines");
+    clean("pipeline", &[]);
+    assert!(!left("pipeline-runs/gone") && !left("pipeline-runs/gone.previous-1"));
+    assert!(left("pipeline-runs/kept/state.json") && left("pipeline-runs/edited/stage-1-one/notes.md"));
+    assert!(!left("pipeline-runs/edited/state.json"));
+}
