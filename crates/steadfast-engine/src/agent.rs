@@ -23,6 +23,7 @@ use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_command, of_stream}
 use self::result::ResultSource;
 pub(crate) use self::usage::{in_session as used_in_session, of_command as used_by_command};
 use crate::attempt::{Attempt, AttemptExit, AttemptSpec};
+use crate::excerpt;
 use crate::footprint::{self, ProgressTree};
 
 /// Files of an invocation that hold secrets; they are removed when the agent has ended.
@@ -226,7 +227,7 @@ pub(crate) fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
     let outcome = succeeded(ended, &answer, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
         Outcome::Failed(Failure {
             kind,
-            message: text::cut(text::printable(&message).trim(), MESSAGE_CHARS),
+            message: excerpt::head(&message, MESSAGE_CHARS),
             exit_code: ended.exit.and_then(|exit| exit.exit_code),
             usage: answer.usage,
             started_at_ms,

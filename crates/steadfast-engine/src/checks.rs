@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use steadfast_model::goal::proof::Evidence;
+use steadfast_model::redact::redact;
 use steadfast_model::run::{Check, Checked};
 use steadfast_model::text;
 use steadfast_system::env_vars;
@@ -17,7 +18,7 @@ use crate::attempt::{Attempt, AttemptState};
 use crate::descendants::FoundProcess;
 use crate::environment::StageEnvironment;
 use crate::process::{Cancel, LimitedCommand};
-use crate::{descendants, durable, outage, verify, worktree};
+use crate::{descendants, durable, excerpt, outage, verify, worktree};
 
 const DETAIL_CHARS: usize = 300;
 
@@ -76,7 +77,7 @@ pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
 
 /// The result of a check; `None` if it could not be made.
 pub(crate) fn checked(check: &Check, holds: Option<bool>, detail: &str) -> Checked {
-    let detail = text::cut(text::printable(detail).trim(), DETAIL_CHARS);
+    let detail = excerpt::head(detail, DETAIL_CHARS);
     Checked { check: check.clone(), holds, detail, usage: None }
 }
 
@@ -119,7 +120,7 @@ fn commands_hold(commands: &[String], context: &CheckContext) -> CheckResult {
         Ok(runs) if save_evidence(&runs, context).is_err() => (None, "cannot save the evidence".to_owned()),
         Ok(runs) => match runs.iter().find(|run| !run.passed()) {
             Some(failed) => {
-                let what = format!("`{}` failed", text::headline(&failed.command, 100));
+                let what = format!("`{}` failed", text::headline(&redact(&failed.command), 100));
                 (Some(false), with_last_line(&what, &failed.output_tail))
             }
             None => (Some(runs.len() == commands.len() && !runs.is_empty()), format!("{} passed", runs.len())),

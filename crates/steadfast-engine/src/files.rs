@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::price;
 use steadfast_model::run::name::{NameError, RunName};
 use steadfast_model::run::{Plan, Run, RunKind, RunStatus};
@@ -17,6 +17,7 @@ mod aside;
 mod document;
 mod exchange;
 mod exclude;
+mod expired;
 mod ignore;
 mod listing;
 mod outputs;
@@ -32,6 +33,7 @@ mod tidy;
 pub use address::{Address, Holder, hold, holder};
 pub(crate) use aside::Aside;
 pub use exclude::{has_state_files, patterns_anywhere, remove_lock_file, stop_excluding};
+pub use expired::{Expiry, remove_expired};
 pub(crate) use ignore::GitGuard;
 pub use ignore::stop_ignoring;
 pub(crate) use outputs::first_files;
@@ -146,6 +148,14 @@ impl PublicFiles {
     pub(crate) fn shows(&mut self, run_id: &str) -> Result<bool, FilesError> {
         let shown = self.state.peek(&self.place)?.map(Shown::of).unwrap_or_default();
         Ok(shown.run_id.as_deref() == Some(run_id))
+    }
+
+    /// Whether the state file shows a run that started after this one, such as one of another store.
+    pub(crate) fn shows_later(&mut self, view: &FileView<'_>) -> Result<bool, FilesError> {
+        let state = self.state.peek(&self.place)?;
+        let text = |name: &str| state.and_then(|state| state.get(name)).and_then(Value::as_str);
+        let started = text("started_at").and_then(clock::parse_rfc3339);
+        Ok(text("run_id") != Some(view.run_id) && started.is_some_and(|started| started > view.run.started_at_ms))
     }
 
     /// Whether the state was edited, removed or put back since this process wrote it.

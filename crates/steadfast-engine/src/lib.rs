@@ -9,6 +9,7 @@ mod descendants;
 pub mod dispatcher;
 pub mod durable;
 mod environment;
+mod excerpt;
 pub mod files;
 mod footprint;
 pub mod foreground;

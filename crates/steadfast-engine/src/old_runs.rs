@@ -1,18 +1,23 @@
 //! Removes what runs leave that were over long ago: first what their agents printed, later their folders, worktrees and
-//! rows. A run with unsaved work in a worktree stays, and so does one whose end no public file shows yet. The outputs of
-//! agents that `steadfast watch` started are bounded too.
+//! rows. A run whose engine died long ago ends before that, when it was saved last. A run with unsaved work in a worktree
+//! stays, and so does one whose end no public file shows yet. The outputs of agents that `steadfast watch` started are
+//! bounded too.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use steadfast_model::clock::{DAY, Millis};
-use steadfast_model::run::RunKind;
+use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_model::text;
-use steadfast_store::{ExpiredRun, Store, StoreError};
+use steadfast_store::{ExpiredRun, RunFilter, RunLine, Store, StoreError};
 use steadfast_system::config::RetentionConfig;
+use steadfast_system::process::ProcessId;
 
+use crate::attempt::{Attempt, AttemptState};
+use crate::goal_link::GoalLink;
 use crate::lock::RunLock;
+use crate::publish::Publisher;
 use crate::run_folder::RunFolder;
 use crate::worktree;
 
@@ -26,7 +31,8 @@ const WALKED: usize = 20;
 /// How the names of those outputs begin.
 const HEADLESS: &str = "headless-";
 
-/// The two walks through the runs, as the store names them.
+/// The walks through the runs, as the store names them.
+const DEAD: &str = "dead_runs";
 const OUTPUTS: &str = "run_outputs";
 const RUNS: &str = "runs";
 
@@ -41,9 +47,16 @@ pub enum OldRunsError {
 /// Removes outputs or one run, if that is due. Returns whether there may be more to do now.
 pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis) -> Result<bool, OldRunsError> {
     bound_headless_outputs(home, keep.output_days, store.read().aged_now(now)?)?;
-    let days_of_rows = if keep.runs_days == 0 { 0 } else { keep.runs_days.max(LEAST_DAYS_OF_ROWS) };
+    if store.read().walk_position(DEAD, now)?.is_some() {
+        let days = if keep.output_days == 0 { keep.runs_days } else { keep.output_days };
+        let ended = if days == 0 { None } else { end_dead_run(home, store, days, now)? };
+        store.write(|db| db.put_walk(DEAD, ended.as_deref(), now))?;
+        if ended.is_some() {
+            return Ok(true);
+        }
+    }
     let walks: [(&str, u32, Remove); 2] =
-        [(OUTPUTS, keep.output_days, remove_outputs), (RUNS, days_of_rows, remove_run)];
+        [(OUTPUTS, keep.output_days, remove_outputs), (RUNS, days_of_rows(keep), remove_run)];
     for (walk, days, remove) in walks {
         let Some(position) = store.read().walk_position(walk, now)? else { continue };
         let position = if days == 0 { None } else { walk_on(home, store, &position, days, now, remove)? };
@@ -53,6 +66,50 @@ pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis)
         }
     }
     Ok(false)
+}
+
+/// How long the rows of a run are kept after its end; 0 is for ever.
+pub fn days_of_rows(keep: &RetentionConfig) -> u32 {
+    if keep.runs_days == 0 { 0 } else { keep.runs_days.max(LEAST_DAYS_OF_ROWS) }
+}
+
+/// Ends one run whose engine died so long ago that what it left is removed. Returns its id.
+fn end_dead_run(home: &Path, store: &mut Store, days: u32, now: Millis) -> Result<Option<String>, OldRunsError> {
+    let before = store.read().aged_now(now)?.saturating_sub(Millis::from(days) * DAY);
+    let running = RunFilter { status: Some(RunStatus::Running), ..RunFilter::default() };
+    for line in store.read().runs(running, usize::MAX)? {
+        let folder = RunFolder::at(home, &line.run_id);
+        // A run of another home has no folder here. `steadfast watch` starts the engines of detached runs again.
+        let may_live = !folder.path().is_dir() && line.engine.and_then(ProcessId::is_alive).unwrap_or(false);
+        let is_left = line.updated_at_ms < before && !folder.is_detached() && !may_live;
+        if is_left && end_if_dead(home, store, &line)? {
+            return Ok(Some(line.run_id));
+        }
+    }
+    Ok(None)
+}
+
+fn end_if_dead(home: &Path, store: &mut Store, line: &RunLine) -> Result<bool, OldRunsError> {
+    // While this lock is held, no engine can resume the run.
+    let Some(_lock) = RunLock::try_take(home, &line.run_id)? else { return Ok(false) };
+    let Some(row) = store.read().run(&line.run_id)?.filter(|row| row.updated_at_ms == line.updated_at_ms) else {
+        return Ok(false);
+    };
+    for active in &row.run.active {
+        let attempt = Attempt::at(home, &row.run_id, active.id);
+        if attempt.directory().is_dir()
+            && matches!(attempt.inspect()?, AttemptState::Supervised | AttemptState::Orphaned { .. })
+        {
+            return Ok(false);
+        }
+    }
+    let row = store.write(|db| db.mark_orphan(&row, row.updated_at_ms))?;
+    // Best effort: the commands that look at the run do both again.
+    let _ = Publisher::open(home, store.path(), &row).and_then(|mut publisher| publisher.show(&row));
+    if let Ok(Some(mut goal)) = GoalLink::of_run(home, store.path(), &row) {
+        let _ = goal.show(&row, row.updated_at_ms);
+    }
+    Ok(true)
 }
 
 /// Removes a run or a part of it. Returns whether it did something.
@@ -133,9 +190,10 @@ fn remove_run(home: &Path, store: &mut Store, run: &ExpiredRun) -> Result<bool, 
     Ok(true)
 }
 
-/// Outputs of pipelines are published from the answers of their agents.
+/// Outputs of pipelines are published from the answers of their agents, unless their project is gone.
 fn is_owed(folder: &RunFolder, run: &ExpiredRun) -> bool {
-    run.kind == RunKind::Pipeline && !folder.is_end_published(run.completed_at_ms)
+    let is_published = folder.is_end_published(run.completed_at_ms);
+    run.kind == RunKind::Pipeline && !is_published && Path::new(&run.project_dir).is_dir()
 }
 
 /// Removes the worktrees whose work is committed. Returns whether one stays.

@@ -16,6 +16,8 @@ use sha2::{Digest as _, Sha256};
 use steadfast_model::text;
 use steadfast_system::env_vars;
 
+use crate::excerpt;
+
 /// How much of the output is kept as text.
 const TAIL_BYTES: u64 = 4_096;
 /// Between TERM and KILL.
@@ -31,6 +33,7 @@ pub struct CommandOutcome {
     pub timed_out: bool,
     pub duration: Duration,
     pub output_sha256: String,
+    /// Printable and without secrets.
     pub output_tail: String,
 }
 
@@ -42,7 +45,7 @@ pub struct Captured {
     pub timed_out: bool,
     /// The first bytes, up to the maximum that the caller gave.
     pub stdout: Vec<u8>,
-    /// The last bytes.
+    /// The last bytes, for messages of programs that are read again.
     pub stderr_tail: String,
 }
 
@@ -142,7 +145,8 @@ impl LimitedCommand {
         self.command.stdout(output.try_clone()?).stderr(output.try_clone()?);
         let (exit_code, timed_out) = self.wait()?;
         let duration = started.elapsed();
-        let (output_sha256, output_tail) = digest(&mut output)?;
+        let output_sha256 = digest(&mut output)?;
+        let output_tail = excerpt::tail(&mut output, TAIL_BYTES)?;
         Ok(CommandOutcome { exit_code, timed_out, duration, output_sha256, output_tail })
     }
 
@@ -154,7 +158,7 @@ impl LimitedCommand {
         output.seek(SeekFrom::Start(0))?;
         let mut stdout = Vec::new();
         output.take(most).read_to_end(&mut stdout)?;
-        let (_, stderr_tail) = digest(&mut errors)?;
+        let stderr_tail = tail_as_printed(&mut errors)?;
         Ok(Captured { exit_code, timed_out, stdout, stderr_tail })
     }
 
@@ -215,19 +219,25 @@ pub fn begin_session() {
     let _ = rustix::process::setsid();
 }
 
-/// The SHA-256 of a file and its last bytes as text.
-fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
-    let size = file.seek(SeekFrom::End(0))?;
+/// The SHA-256 of a file.
+fn digest(file: &mut std::fs::File) -> std::io::Result<String> {
     file.seek(SeekFrom::Start(0))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
     while let read @ 1.. = file.read(&mut buffer)? {
         hash.update(buffer.get(..read).unwrap_or_default());
     }
-    file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES)))?;
+    Ok(text::hex(&hash.finalize()))
+}
+
+/// The last bytes of a file as text.
+fn tail_as_printed(file: &mut std::fs::File) -> std::io::Result<String> {
+    let from = file.seek(SeekFrom::End(0))?.saturating_sub(TAIL_BYTES);
+    file.seek(SeekFrom::Start(from))?;
     let mut tail = Vec::new();
     file.read_to_end(&mut tail)?;
-    Ok((text::hex(&hash.finalize()), String::from_utf8_lossy(&tail).into_owned()))
+    let tail = String::from_utf8_lossy(&tail);
+    Ok(if from > 0 { excerpt::after_part_of_word(&tail).to_owned() } else { tail.into_owned() })
 }
 
 #[cfg(test)]

@@ -99,6 +99,10 @@ impl Publisher {
     /// Whether the public files do not show the end of a run.
     pub fn is_behind(&mut self, row: &RunRow) -> Result<bool, PublishError> {
         let view = FileView { run_id: &row.run_id, plan: &row.plan, run: &row.run, pid: None };
+        // What was never written was not removed by a person. A run of another home has no folder here.
+        if self.folder.path().is_dir() && !self.folder.was_published() && !self.files.shows_later(&view)? {
+            return Ok(true);
+        }
         Ok(self.files.is_behind(&view)?)
     }
 

@@ -7,8 +7,6 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::environment::StartEnvironment;
 use steadfast_model::goal::proof::Evidence;
-use steadfast_model::redact::redact;
-use steadfast_model::text;
 use steadfast_system::env_vars;
 
 use crate::process::LimitedCommand;
@@ -58,7 +56,7 @@ pub(crate) fn run(
             timed_out: outcome.timed_out,
             duration_ms: i64::try_from(outcome.duration.as_millis()).unwrap_or(i64::MAX),
             output_sha256: outcome.output_sha256,
-            output_tail: redact(&text::printable(&outcome.output_tail)).into_owned(),
+            output_tail: outcome.output_tail,
             git_commit: git_commit.clone(),
             git_dirty,
             created_at_ms,

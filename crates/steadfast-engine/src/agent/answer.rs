@@ -12,6 +12,7 @@ use steadfast_model::text;
 
 use super::{EndedAttempt, result, usage};
 use crate::attempt::{Attempt, AttemptExit};
+use crate::excerpt;
 
 /// The most of an agent's answer that is kept, from its end.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -50,7 +51,8 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
         (!ended_well && !stream.is_complete).then(|| client_error(ended.attempt, ended.exit, ended_at_ms)).flatten()
     });
     let whole = text::printable(&stream.final_text.unwrap_or_default());
-    let text = text::tail(&whole, ANSWER_BYTES).to_owned();
+    let tail = text::tail(&whole, ANSWER_BYTES);
+    let text = if tail.len() < whole.len() { excerpt::after_part_of_word(tail) } else { tail }.to_owned();
     AgentAnswer {
         left_out: (whole.len() - text.len()) as u64,
         text,
@@ -64,8 +66,10 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
 /// Reads what a program left: its answer on stdout, success by exit code.
 pub(super) fn of_command(agent: &AgentPlan, attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> AgentAnswer {
     let most = ANSWER_BYTES as u64;
-    let text = text::printable(&result::tail_of(&attempt.output(), most).unwrap_or_default());
-    let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));
+    let tail = result::tail_of(&attempt.output(), most).unwrap_or_default();
+    let left_out =
+        fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(tail.len() as u64));
+    let text = text::printable(&tail);
     let failed = exit.is_some_and(|exit| exit.exit_code != Some(0));
     let mut error = if failed { program_error(attempt, exit, at) } else { None };
     if let (Some((trouble, _)), Some(code)) = (&mut error, exit.and_then(|exit| exit.exit_code))

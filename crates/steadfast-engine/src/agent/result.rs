@@ -8,8 +8,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use steadfast_model::run::AgentResult;
-use steadfast_model::text;
 use steadfast_system::bounded;
+
+use crate::excerpt;
 
 /// A larger result file is ignored.
 const FILE_BYTES: u64 = 1 << 20;
@@ -81,7 +82,7 @@ pub(crate) fn verdict(file: &Path, answer: &str) -> Option<(Option<bool>, Option
 }
 
 fn harmless(text: &str) -> String {
-    text::cut(text::printable(text).trim(), TEXT_CHARS)
+    excerpt::head(text, TEXT_CHARS)
 }
 
 fn object(text: &str) -> Option<Map<String, Value>> {
@@ -115,9 +116,9 @@ fn from_markers(answer: &str, markers: &[(String, String)]) -> Option<AgentResul
             let Some(value) = marked(line, marker).filter(|value| !value.is_empty()) else { continue };
             match field {
                 "plateau" => result.plateau = vote(value).or(result.plateau),
-                "reasoning" => result.reasoning = Some(text::cut(value, TEXT_CHARS)),
+                "reasoning" => result.reasoning = Some(excerpt::head(value, TEXT_CHARS)),
                 _ => {
-                    let value = text::cut(value, TEXT_CHARS);
+                    let value = excerpt::head(value, TEXT_CHARS);
                     match result.fields.iter_mut().find(|(known, _)| known == field) {
                         Some((_, known)) => *known = value,
                         None => result.fields.push((field.to_owned(), value)),
@@ -173,7 +174,7 @@ fn last_lines(answer: &str) -> Option<String> {
         kept.push(line);
     }
     kept.reverse();
-    (!kept.is_empty()).then(|| text::cut(&kept.join("\n"), SUMMARY_CHARS))
+    (!kept.is_empty()).then(|| excerpt::head(&kept.join("\n"), SUMMARY_CHARS))
 }
 
 /// An answer without repeated lines of the prompt that explain what to promise: repeating them is no promise. A line
@@ -210,10 +211,12 @@ pub(crate) fn promises(answer: &str) -> Vec<String> {
     found
 }
 
-/// The end of a file as text; `None` if it is missing or empty.
+/// The end of a file as text, from a whole word on; `None` if it is missing or empty.
 pub(crate) fn tail_of(path: &Path, most: u64) -> Option<String> {
-    let bytes = bounded::end_of(path, most).ok()?.bytes;
-    (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    let tail = bounded::end_of(path, most).ok()?;
+    let text = String::from_utf8_lossy(&tail.bytes);
+    let text = if tail.from > 0 { excerpt::after_part_of_word(&text) } else { &text };
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]

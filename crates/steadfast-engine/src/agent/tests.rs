@@ -316,3 +316,30 @@ fn each_agent_is_called_in_its_own_way() {
                     features.plugins=false --sandbox workspace-write --add-dir /runs/r/1-3-1 -";
     assert_eq!(codex.argv.join(" "), expected);
 }
+
+#[test]
+fn no_part_of_a_secret_is_kept_where_a_message_is_cut() {
+    let secret = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R";
+    let words = "word ".repeat(4_000);
+    for cut in (0..secret.len()).step_by(5) {
+        let before = |most: usize| &words[..most - cut - 1];
+        let left = || Left::command().file(ERRORS, &format!("{}{secret} {words}", before(488)));
+        let (_, message) = left().ended(Some(exit(Some(1)))).failure();
+        assert_eq!(shown(secret, &message), 0, "{cut}: {message}");
+        let end = format!("x {secret} {}", &words[..usize::try_from(ERROR_BYTES).unwrap() - 1 - (secret.len() - cut)]);
+        let (_, message) = Left::command().file(ERRORS, &end).ended(Some(exit(Some(1)))).failure();
+        assert_eq!(shown(secret, &message), 0, "{cut}: {message}");
+        let result = json!({"reasoning": format!("{}{secret} {words}", before(10_000)),
+            "summary": format!("{}{secret} {words}", before(10_000)),
+            "errors": [format!("{}{secret} {words}", before(1_000))]});
+        let success = Left::command().file(RESULT, &result.to_string()).success();
+        assert_eq!(shown(secret, &format!("{:?}", success.result)), 0, "{cut}");
+        let success = Left::command().file(OUTPUT, &format!("{}{secret} {words}\n", before(600))).success();
+        assert_eq!(shown(secret, &format!("{:?}", success.result)), 0, "{cut}");
+    }
+}
+
+/// How many parts of ten characters of a secret a text shows.
+fn shown(secret: &str, text: &str) -> usize {
+    (0..=secret.len() - 10).filter(|from| text.contains(&secret[*from..from + 10])).count()
+}

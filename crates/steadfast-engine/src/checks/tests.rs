@@ -101,3 +101,40 @@ fn beads_are_empty_when_none_is_ready_or_in_progress() {
     let missing = beads::are_empty_by("steadfast-no-bd", "x", &here(Path::new("/")));
     assert_eq!(missing, (None, "cannot count beads: `bd` is not installed".into()));
 }
+
+/// The longest part of a secret that a text shows.
+fn shown_of(secret: &str, text: &str) -> usize {
+    let parts = (0..secret.len()).flat_map(|from| (from + 1..=secret.len()).map(move |to| from..to));
+    parts.filter(|part| text.contains(&secret[part.clone()])).map(|part| part.len()).max().unwrap_or(0)
+}
+
+#[test]
+fn no_part_of_a_secret_is_kept_where_the_output_is_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let secrets = ["ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R", "glpat-aB3dE5fG7hI9jK1lM3nO"];
+    let keep = |printed: &str| {
+        fs_err::write(directory.path().join("printed"), printed).unwrap();
+        let evidence = verify::run(&["cat printed; false".to_owned()], directory.path(), |command| {
+            LimitedCommand::shell(command, directory.path(), Duration::from_mins(1))
+        });
+        let tail = evidence.unwrap()[0].output_tail.clone();
+        let checks = [Check::Command("cat printed; false".into()), Check::Verify(vec!["cat printed; false".into()])];
+        let [command, verify] = checks.map(|check| carry_out(&check, &here(directory.path())).detail);
+        [tail, command, verify]
+    };
+    for secret in secrets {
+        for cut in (0..=secret.len()).step_by(5) {
+            let after_it = "word ".repeat(6_000);
+            // The tail, or the detail, would begin or end inside the secret.
+            let tail = |most: usize| format!("x {secret} {}\n", &after_it[..most - 2 - (secret.len() - cut)]);
+            let detail = format!("{}{secret} {after_it}\n", &after_it[..286 - cut]);
+            let keys = format!("{secret}\n").repeat(1_000);
+            for printed in [tail(4_096), tail(4_096 + 16_384), detail, keys[cut..].to_owned()] {
+                for kept in keep(&printed) {
+                    assert!(shown_of(secret, &kept) < 10, "{cut}: {kept}");
+                    assert!(kept.len() <= 4_096, "{}", kept.len());
+                }
+            }
+        }
+    }
+}

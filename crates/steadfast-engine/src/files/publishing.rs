@@ -15,6 +15,8 @@ use super::{FileView, FilesError, PIPELINES, PublicFiles, address, registry, sta
 /// A list of runs that ended, each with its last end, for scripts that wait for it. They may remove it once they have
 /// read it; a removed entry is written again only if the run ends again.
 pub(super) const COMPLETIONS: &str = "loop-completions.json";
+/// How many ends of runs stay in the list.
+const MOST_ENDS: usize = 1_000;
 /// The field that lists the files that could not be written; absent if there are none.
 const OWED: &str = "unpublished";
 
@@ -148,7 +150,10 @@ impl PublicFiles {
     ) -> Result<(), FilesError> {
         self.completions.update(&self.place, lock, |found| {
             let mut list = found.value_or(json!([]), warnings);
-            let changed = list.as_array_mut().is_some_and(|entries| write_end(entries, end_of(view)));
+            let changed = list.as_array_mut().is_some_and(|entries| {
+                let is_written = write_end(entries, end_of(view));
+                drop_oldest(entries, view.run_id) | is_written
+            });
             Ok((Edit::write_if(changed, list), ()))
         })
     }
@@ -164,6 +169,20 @@ fn write_end(entries: &mut Vec<Value>, end: Value) -> bool {
     // Of an earlier end.
     let is_removed = !end.contains_key(state::ENDED_BY) && found.shift_remove(state::ENDED_BY).is_some();
     end.into_iter().fold(is_removed, |changed, (name, value)| document::set(found, &name, value) | changed)
+}
+
+/// Drops the oldest ends beyond the maximum, but for that of this run; returns whether there were any. An entry without
+/// the id of a run is not ours.
+fn drop_oldest(entries: &mut Vec<Value>, run_id: &str) -> bool {
+    let id_of = |entry: &Value| entry.get("run_id").and_then(Value::as_str).map(str::to_owned);
+    let mut surplus = entries.iter().filter_map(id_of).count().saturating_sub(MOST_ENDS);
+    let before = entries.len();
+    entries.retain(|entry| {
+        let is_dropped = surplus > 0 && id_of(entry).is_some_and(|id| id != run_id);
+        surplus -= usize::from(is_dropped);
+        !is_dropped
+    });
+    entries.len() < before
 }
 
 pub(super) fn set_owed(state: &mut Value, owed: &[String]) -> bool {

@@ -1,9 +1,12 @@
 //! What could not be written into the public files is written later: by the engine, or by the next command.
 
-use serde_json::json;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
 
 use crate::attempts::eventually;
 use crate::env::finish;
+use crate::outages::with_mounts;
 use crate::runs::World;
 
 const STAGES: &str = "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: go}\n  - {name: two, prompt: go}\n\
@@ -146,7 +149,7 @@ fn the_last_end_wins_in_the_completions_file() {
     world.loop_run(&["turn", "later"], "true", &["--max", "1"]).succeeds();
     let ends = || {
         let ends = world.json("loop-completions.json");
-        let of = |end: &serde_json::Value| (end["session"].clone(), end["status"].clone());
+        let of = |end: &Value| (end["session"].clone(), end["status"].clone());
         ends.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
     };
     let (before, later) = ((json!("before"), json!(null)), (json!("later"), json!("completed")));
@@ -168,10 +171,64 @@ fn a_long_history_is_shown_a_moment_later_and_completely_at_the_end() {
     let agent = world.agent(script);
     let mut engine = world.spawn(&["loop", "run", "many", "m", "--agent", &agent]);
     let shown = || world.claude("loop-state-m.json").exists().then(|| world.json("loop-state-m.json"));
-    let history = |state: &serde_json::Value| state["history"].as_array().map_or(0, Vec::len);
+    let history = |state: &Value| state["history"].as_array().map_or(0, Vec::len);
     eventually(|| shown().filter(|state| history(state) == 424));
     world.write(&world.in_project("go"), "");
     assert!(engine.wait().unwrap().success());
     let state = world.json("loop-state-m.json");
     assert_eq!((&state["status"], history(&state)), (&json!("completed"), 430));
+}
+
+/// What a run left whose project had no room from its first step to its end, and what `command` published once there was
+/// room again. `None` where mounting is not allowed.
+fn published_after_a_full_disk(world: &World, run: &str, commands: &str) -> Option<PathBuf> {
+    let published = world.env.path("published");
+    std::fs::create_dir_all(&published).unwrap();
+    let script = format!(
+        r#"mount -t tmpfs -o size=1m tmpfs "$PWD"; cd "$PWD"; mkdir .claude
+         for size in 65536 512 1; do dd if=/dev/zero bs=$size 2>/dev/null >>ballast || true; done
+         "$1" {run} --agent "$4" || code=$?
+         [ ! -s .claude/loop-sessions.json ]; [ ! -e .claude/pipeline-runs/r/state.json ]
+         rm ballast
+         {commands}
+         cp -a .claude "$3"; cd /; umount "$OLDPWD""#
+    );
+    let agent = world.agent("cat >/dev/null; echo said");
+    let output = with_mounts(&world.env, &script, &[&published.display().to_string(), &agent])?;
+    assert_eq!(output.code, 0, "{output:?}");
+    Some(published.join(".claude"))
+}
+
+#[test]
+fn a_run_on_a_full_disk_is_published_by_the_next_command() {
+    for command in ["status r", "list", "cleanup"] {
+        let world = World::new();
+        world.write(&world.env.home().join("pipelines/ship.yaml"), STAGES);
+        let commands = format!("\"$1\" pipeline {command}");
+        let Some(claude) = published_after_a_full_disk(&world, "pipeline run ship r", &commands) else { return };
+        let text = |file: &str| std::fs::read_to_string(claude.join(file)).unwrap_or_else(|error| error.to_string());
+        let json =
+            |file: &str| serde_json::from_str::<Value>(&text(file)).unwrap_or_else(|error| json!(error.to_string()));
+        let state = json("pipeline-runs/r/state.json");
+        assert_eq!((&state["status"], state.get("unpublished")), (&json!("completed"), None), "{command}: {state}");
+        for stage in ["1-one", "2-two", "3-three"] {
+            assert_eq!(text(&format!("pipeline-runs/r/stage-{stage}/output.md")), "said\n", "{command}");
+        }
+        assert_eq!(json("loop-sessions.json")["sessions"]["pipeline-r"]["status"], "completed");
+        assert_eq!(json("loop-completions.json")[0]["session"], "r");
+    }
+
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nmax: 1");
+    // What the user then removes stays removed.
+    let commands = r#""$1" watch --once; [ -e .claude/loop-state-r.json ]; rm .claude/loop-completions.json
+        "$1" loop status r; [ ! -e .claude/loop-completions.json ]"#;
+    let Some(claude) = published_after_a_full_disk(&world, "loop run once r", commands) else { return };
+    let names: Vec<String> = std::fs::read_dir(&claude)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".steadfast-"))
+        .collect();
+    assert!(claude.join("loop-state-r.json").exists() && names.is_empty(), "{names:?}");
 }

@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value};
 use steadfast_model::run::{AgentDecision, AgentResult};
-use steadfast_model::text;
 
 use super::{boolean, harmless};
+use crate::excerpt;
 
 /// A longer list is cut.
 const MOST_ENTRIES: usize = 200;
@@ -95,7 +95,7 @@ fn entry(value: &Value) -> Option<String> {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let words = text::cut(text::printable(&words).trim(), ENTRY_CHARS);
+    let words = excerpt::head(&words, ENTRY_CHARS);
     (!words.is_empty()).then_some(words)
 }
 

@@ -312,3 +312,21 @@ fn the_last_end_of_a_run_takes_the_place_of_the_one_before() {
     let ends: Vec<_> = list.as_array().unwrap().iter().map(|end| (&end["status"], &end["seen"])).collect();
     assert_eq!(ends, [(&json!("completed"), &json!(true)), (&Value::Null, &Value::Null)]);
 }
+
+#[test]
+fn only_the_newest_completions_are_kept_and_all_that_are_not_ours() {
+    let mut world = World::a_loop();
+    let file = "loop-completions.json";
+    let of_others = json!({"session": "mine"});
+    let mut list: Vec<Value> = (1..=1_000).map(|number| json!({"run_id": format!("old-{number}")})).collect();
+    list.insert(1, of_others.clone());
+    // An earlier end of this run.
+    list.insert(0, json!({"run_id": RUN, "status": "failed"}));
+    world.write(file, &json!(list).to_string());
+    world.end(RunStatus::Completed, "plateau");
+    world.publish(&mut world.open());
+    let list = world.json(file);
+    let ids: Vec<&Value> = list.as_array().unwrap().iter().map(|end| &end["run_id"]).collect();
+    assert_eq!((ids.len(), ids[0], &list[1]), (1_001, &json!(RUN), &of_others));
+    assert_eq!((ids[2], ids[1_000]), (&json!("old-2"), &json!("old-1000")));
+}

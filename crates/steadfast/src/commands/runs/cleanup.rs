@@ -1,5 +1,5 @@
-//! `cleanup`: marks runs whose engine died, stops processes they left running, and removes old registry entries, outputs
-//! and worktrees. `--dry-run` only lists what would be done.
+//! `cleanup`: marks runs whose engine died, stops processes they left running, and removes old registry entries, outputs,
+//! worktrees and state files. `--dry-run` only lists what would be done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use steadfast_app::overview::runs::is_starting;
 use steadfast_engine::attempt::{Attempt, AttemptState};
-use steadfast_engine::files::{self, FilesError, RegistryEntry, Tidy};
+use steadfast_engine::files::{self, Expiry, FilesError, RegistryEntry, Tidy};
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::process::LimitedCommand;
 use steadfast_engine::publish::Publisher;
@@ -42,6 +42,8 @@ struct Cleaned {
     pruned: Vec<String>,
     /// Directories of runs whose outputs were removed.
     removed: Vec<PathBuf>,
+    /// State files of old runs that the store no longer has.
+    files: Vec<PathBuf>,
     worktrees: Vec<PathBuf>,
     /// Branches whose work is merged, with `--branches`.
     branches: Vec<String>,
@@ -98,8 +100,26 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
         }
     }
     done.pruned = tidied.pruned;
+    done.files =
+        store.as_ref().map(|store| remove_files(context, store, arguments.dry_run)).transpose()?.unwrap_or_default();
     (done.exclude, done.ignore) = stop_excluding(context, store.as_ref(), arguments.dry_run)?;
     Ok(report(&done))
+}
+
+/// Removes the state files of runs that the store no longer has, if runs are not kept for ever.
+fn remove_files(context: &RunContext, store: &Store, dry_run: bool) -> Result<Vec<PathBuf>, CliError> {
+    let days = old_runs::days_of_rows(&context.paths.config.retention);
+    if days == 0 {
+        return Ok(Vec::new());
+    }
+    let expiry = Expiry {
+        kind: context.kind,
+        before_ms: context.now - Millis::from(days) * clock::DAY,
+        // A run that cannot be read is there.
+        is_known: &|run_id| store.read().run(run_id).map_or(true, |row| row.is_some()),
+        dry_run,
+    };
+    Ok(files::remove_expired(&context.project, expiry)?)
 }
 
 impl Cleanup<'_> {
@@ -226,6 +246,7 @@ fn report(done: &Cleaned) -> CommandOutput {
     lines.extend(done.stopped.iter().map(|what| format!("{what}: orphaned process {would}stopped")));
     lines.extend(done.pruned.iter().map(|key| format!("{key}: {would}removed from the registry (old)")));
     lines.extend(done.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
+    lines.extend(done.files.iter().map(|path| format!("{}: state file {would}removed (old)", path.display())));
     let worktrees = done.worktrees.iter();
     lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display())));
     lines.extend(done.branches.iter().map(|branch| format!("{branch}: branch {would}deleted (merged)")));

@@ -1,0 +1,146 @@
+//! Public files of runs that ended long ago and that the store no longer has. What a person or another tool wrote or
+//! changed since stays, and so does a state without the id of a run.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use steadfast_model::clock::{self, Millis};
+use steadfast_model::run::RunKind;
+use steadfast_model::run::name::RunName;
+
+use super::document::{CLAUDE, Document, Lock, files_named};
+use super::{FilesError, PIPELINES, ProjectPlace, address};
+use crate::durable;
+
+/// Which files to remove.
+#[derive(Clone, Copy)]
+pub struct Expiry<'a> {
+    pub kind: RunKind,
+    /// Only of runs that ended before this.
+    pub before_ms: Millis,
+    /// Whether the store has a run of this id.
+    pub is_known: &'a dyn Fn(&str) -> bool,
+    /// Remove nothing, only return what would be removed.
+    pub dry_run: bool,
+}
+
+/// Removes the public files of runs that are gone. Returns their paths.
+pub fn remove_expired(project: &Path, expiry: Expiry<'_>) -> Result<Vec<PathBuf>, FilesError> {
+    let place = ProjectPlace::of(project)?;
+    let mut removed = Vec::new();
+    for name in names(&place, expiry.kind)? {
+        if !is_expired(&place, &name, expiry)? {
+            continue;
+        }
+        // The run may begin anew before the lock is taken.
+        let lock = if expiry.dry_run { None } else { Some(Lock::take(&place)?) };
+        if lock.is_some() && !is_expired(&place, &name, expiry)? {
+            continue;
+        }
+        for path in files_of(&place, expiry.kind, &name)?.into_iter().filter(|path| is_old(path, expiry.before_ms)) {
+            if lock.is_some() {
+                durable::if_exists(fs_err::remove_file(&path))?;
+                remove_empty_folders(&place, expiry.kind, &path)?;
+            }
+            removed.push(path);
+        }
+    }
+    Ok(removed)
+}
+
+/// The names of the state files of a kind, those of pipelines that were moved aside included.
+fn names(place: &ProjectPlace, kind: RunKind) -> Result<Vec<String>, FilesError> {
+    let name_of = |path: PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let names: Vec<String> = match kind {
+        RunKind::Loop => files_named(&place.directory(&[CLAUDE])?, LOOP_STATE)
+            .filter_map(name_of)
+            .filter_map(|name| Some(name.strip_prefix(LOOP_STATE[0])?.strip_suffix(LOOP_STATE[1])?.to_owned()))
+            .collect(),
+        RunKind::Pipeline => {
+            files_named(&place.directory(&[CLAUDE, PIPELINES])?, ["", ""]).filter_map(name_of).collect()
+        }
+    };
+    Ok(names.into_iter().filter(|name| name.parse::<RunName>().is_ok()).collect())
+}
+
+/// Around the name of a loop.
+const LOOP_STATE: [&str; 2] = ["loop-state-", ".json"];
+
+/// Whether a state shows a run that ended long ago, that the store does not have, and whose name no engine holds.
+fn is_expired(place: &ProjectPlace, name: &str, expiry: Expiry<'_>) -> Result<bool, FilesError> {
+    let mut document = match expiry.kind {
+        RunKind::Loop => Document::new(&[CLAUDE, &LOOP_STATE.join(name)], Value::is_object),
+        RunKind::Pipeline => Document::new(&[CLAUDE, PIPELINES, name, "state.json"], Value::is_object),
+    };
+    // A directory or a link in place of the file is not ours.
+    let Ok(Some(state)) = document.peek(place) else { return Ok(false) };
+    let text = |field: &str| state.get(field).and_then(Value::as_str);
+    let (Some(run_id), Some(status), Some(session)) = (text("run_id"), text("status"), text("session")) else {
+        return Ok(false);
+    };
+    let ended = text("completed_at").and_then(clock::parse_rfc3339);
+    let is_over = status != "running" && ended.is_some_and(|ended| ended < expiry.before_ms);
+    if !is_over || (expiry.is_known)(run_id) || session.parse::<RunName>().is_err() {
+        return Ok(false);
+    }
+    Ok(address::holder(place.root(), expiry.kind, session)?.is_none())
+}
+
+/// The files of a run that Steadfast writes, the state last: without it, the others are not found again.
+fn files_of(place: &ProjectPlace, kind: RunKind, name: &str) -> Result<Vec<PathBuf>, FilesError> {
+    let inside = |parts: &[&str]| -> Result<Vec<PathBuf>, FilesError> {
+        Ok(files_named(&place.directory(parts)?, ["", ""]).collect())
+    };
+    let mut files = Vec::new();
+    match kind {
+        RunKind::Loop => {
+            files.extend(inside(&[CLAUDE, "loop-progress", &format!("artifacts-{name}")])?);
+            files.push(place.file(&[CLAUDE, "loop-progress", &format!("progress-{name}.txt")])?);
+            files.push(place.file(&[CLAUDE, &LOOP_STATE.join(name)])?);
+        }
+        RunKind::Pipeline => {
+            files.extend(inside(&[CLAUDE, PIPELINES, name, "artifacts"])?);
+            for stage in inside(&[CLAUDE, PIPELINES, name])? {
+                let Some(folder) = file_name(&stage).filter(|folder| folder.starts_with("stage-")) else { continue };
+                files.extend(inside(&[CLAUDE, PIPELINES, name, folder])?.into_iter().filter(|path| is_of_stage(path)));
+            }
+            files.push(place.file(&[CLAUDE, PIPELINES, name, "pipeline.yaml"])?);
+            files.push(place.file(&[CLAUDE, PIPELINES, name, "state.json"])?);
+        }
+    }
+    Ok(files)
+}
+
+fn file_name(path: &Path) -> Option<&str> {
+    path.file_name().and_then(|name| name.to_str())
+}
+
+fn is_of_stage(path: &Path) -> bool {
+    let is_run = |name: &str| name.strip_prefix("run-").is_some_and(|rest| rest.strip_suffix(".md").is_some());
+    file_name(path).is_some_and(|name| ["progress.md", "output.md"].contains(&name) || is_run(name))
+}
+
+/// Whether a plain file was not changed since. The end of the run is in the time of the file system here.
+fn is_old(path: &Path, before_ms: Millis) -> bool {
+    let before = u64::try_from(before_ms).map(|before| SystemTime::UNIX_EPOCH + Duration::from_millis(before));
+    let changed =
+        path.symlink_metadata().ok().filter(std::fs::Metadata::is_file).and_then(|found| found.modified().ok());
+    before.ok().zip(changed).is_some_and(|(before, changed)| changed < before)
+}
+
+/// Removes the folders of a file that are empty now, up to those of all runs.
+fn remove_empty_folders(place: &ProjectPlace, kind: RunKind, path: &Path) -> Result<(), FilesError> {
+    let top = match kind {
+        RunKind::Loop => place.directory(&[CLAUDE, "loop-progress"])?,
+        RunKind::Pipeline => place.directory(&[CLAUDE, PIPELINES])?,
+    };
+    let folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&top) && **folder != top);
+    for folder in folders {
+        // A folder with files stays.
+        if std::fs::remove_dir(folder).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
