@@ -9,6 +9,7 @@ use crate::testing::{SESSION, START, USER, World};
 use crate::tests::read_write;
 use crate::{BackupKind, backups_dir};
 
+mod cut;
 mod schema;
 
 const GOALS: usize = 60;
