@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use crate::recover::unfinished_index;
 use crate::schema::schema_faults;
 use crate::{Store, StoreError, with_path};
 
@@ -21,6 +22,7 @@ impl Store {
             let found = faults_by(&self.db, &format!("PRAGMA integrity_check({table})"));
             faults.extend(found.map_err(|error| with_path(&self.path, error))?);
         }
+        faults.extend(unfinished_index(&self.db).map_err(|error| with_path(&self.path, error))?);
         Ok(faults)
     }
 }
@@ -29,6 +31,7 @@ impl Store {
 pub(crate) fn integrity_faults(db: &Connection) -> Result<Vec<String>, StoreError> {
     let mut faults = schema_faults(db)?;
     faults.extend(faults_by(db, "PRAGMA integrity_check(20)")?);
+    faults.extend(unfinished_index(db)?);
     Ok(faults)
 }
 

@@ -2,6 +2,7 @@
 //! and writes nothing.
 
 mod changed;
+mod deletion;
 mod events;
 mod listing;
 mod row;
@@ -20,6 +21,7 @@ use steadfast_model::limit::Axis;
 use steadfast_model::memory::stated::StatedStatus;
 use steadfast_model::outbox;
 
+pub(crate) use deletion::WHOLE_GOAL;
 pub(crate) use events::read_event;
 pub use events::{EventFilter, EventRow};
 pub use listing::GoalRef;
@@ -180,16 +182,6 @@ impl Db<'_> {
             _ => {}
         }
         Ok(goal)
-    }
-
-    /// Removes a goal, its queue and everything only it has. The caller makes sure that no client drives it.
-    pub fn delete_goal(self, goal: &Goal) -> Result<(), StoreError> {
-        self.delete_row(goal)?;
-        self.delete_queue(&goal.session_id)?;
-        for table in ["goal_events", "goal_spans", "subagent_token_cursors", "verifications"] {
-            self.0.execute(&format!("DELETE FROM {table} WHERE goal_id = ?1"), [&goal.goal_id])?;
-        }
-        Ok(())
     }
 
     /// Charges late lines of a transcript to a goal that moved to another session or into history.

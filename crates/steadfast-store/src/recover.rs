@@ -6,6 +6,7 @@ mod files;
 mod key;
 mod merge;
 mod salvage;
+mod search_index;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,15 +17,14 @@ use steadfast_model::clock::Millis;
 use super::backup::{self, BackupLock, sync_directory};
 use super::checks::integrity_faults;
 use super::schema::{self, SCHEMA_FAULT};
-use super::{
-    SCHEMA_VERSION, Store, StoreError, backups, beside, connect, connect_read_only, log_damage, migrate, with_path,
-};
+use super::{SCHEMA_VERSION, Store, StoreError, backups, connect, connect_read_only, log_damage, migrate, with_path};
 use files::Workshop;
 pub(crate) use files::was_there;
+use search_index::SEARCH_INDEX;
+pub(crate) use search_index::unfinished_index;
 
 /// How long to wait for a backup that is being made.
 const PATIENCE: Duration = Duration::from_secs(30);
-const SEARCH_INDEX: &str = "session_events_fts";
 
 /// What to recover from, and whether to change anything.
 #[derive(Debug, Clone, Copy, Default)]
@@ -157,7 +157,7 @@ pub fn recover(
             return Ok(Recovery::NotNeeded);
         }
         Some(Damage::SearchIndex) if options.from.is_none() => {
-            let kept = (!options.dry_run).then(|| rebuild_search_index(path, now)).transpose()?;
+            let kept = (!options.dry_run).then(|| search_index::rebuild(path, now)).transpose()?;
             return Ok(Recovery::SearchIndex { kept });
         }
         Some(_) => {}
@@ -175,27 +175,6 @@ pub fn recover(
     // What is left of a failed one is of no use.
     workshop.clear()?;
     Ok(Recovery::Rebuilt(Box::new(rebuilt?)))
-}
-
-/// Keeps a copy of the store, and makes the index again. Other processes may use the store meanwhile.
-fn rebuild_search_index(path: &Path, now: Millis) -> Result<PathBuf, StoreError> {
-    let mut store = Store::open_existing(path)?;
-    let kept = beside(path, &files::aside(now));
-    let copy = tempfile::Builder::new().prefix(backup::UNFINISHED).tempfile_in(backup::directory_of(path))?;
-    backup::copy_database(&store.db, copy.path())?;
-    copy.as_file().sync_all()?;
-    copy.persist_noclobber(&kept).map_err(|error| StoreError::Io(error.error))?;
-    sync_directory(&kept)?;
-    store.write(|db| make_search_index(db.0))?;
-    match store.integrity_faults()?.first() {
-        None => Ok(kept),
-        Some(fault) => Err(StoreError::Corrupt { path: path.to_owned(), message: fault.clone() }),
-    }
-}
-
-fn make_search_index(db: &Connection) -> Result<(), StoreError> {
-    db.execute(&format!("INSERT INTO {SEARCH_INDEX} ({SEARCH_INDEX}) VALUES ('rebuild')"), [])?;
-    Ok(())
 }
 
 /// Builds the new store in the workshop.
@@ -221,7 +200,7 @@ fn rebuild(path: &Path, workshop: &Workshop, from: Option<&Path>) -> Result<Rebu
             return Err(StoreError::Corrupt { path: path.to_owned(), message });
         }
     }
-    store.write(|new| make_search_index(new.0))?;
+    store.write(search_index::make_at_once)?;
     match store.integrity_faults()?.first() {
         None => Ok(rebuilt),
         Some(fault) => Err(StoreError::Value(format!("the recovered store fails its check: {fault}"))),

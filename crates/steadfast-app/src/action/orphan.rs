@@ -1,7 +1,5 @@
 //! Goals whose session is gone: found, listed, deleted, or adopted by another session.
 
-use std::collections::HashSet;
-
 use serde_json::json;
 
 use super::{ActionError, Place};
@@ -134,21 +132,16 @@ fn is_gone(session: &Session, older_than: Millis, now: Millis) -> bool {
     !session.is_alive() && (session.ended_at_ms.is_some() || is_silent)
 }
 
-/// Deletes orphans, a few in each transaction. Processes are looked at before; a goal or session that changed in between
+/// Deletes orphans in short transactions. Processes are looked at before; a goal or session that changed in between
 /// stays.
 pub fn delete_orphans(store: &mut Store, older_than: Millis, now: Millis) -> Result<Vec<Goal>, ActionError> {
     let found = find(store.read(), older_than, usize::MAX, now)?;
-    let mut deleted = HashSet::new();
     // Events of the goals are in there, too.
     store.drop_replaced_tables()?;
-    store.write_in_steps(&found, |db, (goal, session)| {
+    let deleted = store.delete_goals(&found, |db, (goal, session)| {
         let same =
             db.goal(&goal.session_id)?.is_some_and(|now| now == *goal) && db.session(&goal.session_id)? == *session;
-        if same {
-            db.delete_goal(goal)?;
-            deleted.insert(goal.goal_id.clone());
-        }
-        Ok::<_, ActionError>(())
+        Ok(same.then_some(goal))
     })?;
-    Ok(found.into_iter().map(|(goal, _)| goal).filter(|goal| deleted.contains(&goal.goal_id)).collect())
+    Ok(deleted.into_iter().cloned().collect())
 }

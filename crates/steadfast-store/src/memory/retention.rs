@@ -1,5 +1,6 @@
 //! Deletes session memory: after some time without activity, or at the user's request. The time does not apply to a
-//! session that runs or has a goal that is not over, nor to those that it was forked from.
+//! session that runs or has a goal that is not over, nor to those that it was forked from. A stated goal that holds is
+//! never deleted by time; what else is remembered of its session is.
 
 use serde::Serialize;
 
@@ -26,7 +27,8 @@ impl Db<'_> {
     pub fn expired_sessions(self, before: Millis, now: Millis) -> Result<Vec<String>, StoreError> {
         let mut expired = Vec::new();
         for id in self.remembered_before(before)? {
-            if self.is_expired(&id, before, now)? {
+            let family = self.family(&id)?;
+            if self.are_expired(&family, before, now)? && !self.has_stated(&family)? {
                 expired.push(id);
             }
         }
@@ -35,13 +37,14 @@ impl Db<'_> {
 
     /// Whether neither a session nor its forks are needed: a fork uses the memory of its ancestors.
     pub(crate) fn is_expired(self, session_id: &str, before: Millis, now: Millis) -> Result<bool, StoreError> {
+        self.are_expired(&self.family(session_id)?, before, now)
+    }
+
+    /// A session, its forks, and theirs.
+    fn family(self, session_id: &str) -> Result<Vec<String>, StoreError> {
         let mut family = vec![session_id.to_owned()];
         let mut next = 0;
         while let Some(id) = family.get(next).cloned() {
-            let known = self.session_activity(&id)?;
-            if known.last_active_ms >= before || self.is_needed(&known, now)? {
-                return Ok(false);
-            }
             for fork in self.forks_of(&id)? {
                 if !family.contains(&fork) {
                     family.push(fork);
@@ -49,7 +52,27 @@ impl Db<'_> {
             }
             next += 1;
         }
+        Ok(family)
+    }
+
+    fn are_expired(self, family: &[String], before: Millis, now: Millis) -> Result<bool, StoreError> {
+        for id in family {
+            let known = self.session_activity(id)?;
+            if known.last_active_ms >= before || self.is_needed(&known, now)? {
+                return Ok(false);
+            }
+        }
         Ok(true)
+    }
+
+    /// Whether a stated goal of these sessions holds.
+    fn has_stated(self, family: &[String]) -> Result<bool, StoreError> {
+        for id in family {
+            if self.stated_history(id)?.iter().any(|goal| goal.status.holds()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn is_needed(self, known: &SessionActivity, now: Millis) -> Result<bool, StoreError> {
@@ -59,9 +82,7 @@ impl Db<'_> {
             let client = session.client.and_then(steadfast_system::process::ProcessId::is_alive);
             session.ended_at_ms.is_none() && client.unwrap_or(!silent)
         });
-        Ok(runs
-            || self.goal(id)?.is_some_and(|goal| goal.status.is_live())
-            || self.stated_history(id)?.iter().any(|goal| goal.status.holds()))
+        Ok(runs || self.goal(id)?.is_some_and(|goal| goal.status.is_live()))
     }
 
     fn forks_of(self, session_id: &str) -> Result<Vec<String>, StoreError> {
@@ -86,11 +107,28 @@ impl Db<'_> {
         })
     }
 
-    pub(crate) fn drop_memory(self, session_id: &str) -> Result<(), StoreError> {
-        for table in ["session_events", "session_tasks", "stated_goals", "session_snapshots"] {
-            self.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [session_id])?;
-        }
+    fn drop_memory(self, session_id: &str) -> Result<(), StoreError> {
+        self.drop_all_but_stated(session_id)?;
+        self.execute("DELETE FROM stated_goals WHERE session_id = ?1", [session_id])?;
         Ok(())
+    }
+
+    fn drop_all_but_stated(self, session_id: &str) -> Result<usize, StoreError> {
+        let mut dropped = 0;
+        for table in ["session_events", "session_tasks", "session_snapshots"] {
+            dropped += self.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [session_id])?;
+        }
+        Ok(dropped)
+    }
+
+    /// Deletes the memory of an expired session; its stated goals stay while one of them holds. Returns whether there
+    /// was something to delete.
+    pub(crate) fn expire_memory(self, session_id: &str) -> Result<bool, StoreError> {
+        if self.has_stated(&[session_id.to_owned()])? {
+            return Ok(self.drop_all_but_stated(session_id)? > 0);
+        }
+        self.drop_memory(session_id)?;
+        Ok(true)
     }
 
     /// Deletes what a purged session has besides its events.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use steadfast_model::clock::{self, Millis};
 use steadfast_system::{bounded, paths};
 
-use super::super::backup::sync_directory;
+use super::super::backup::{before_versions, sync_directory};
 use super::super::{StoreError, backups, beside};
 
 /// The end of the names of a database and of what belongs to it: its log, the index of the log, and an old kind of log.
@@ -17,6 +17,8 @@ const READY: &str = "ready.db";
 const ASIDE: &str = "aside";
 /// The unit in which a disk fails.
 const BLOCK: usize = 4_096;
+/// The bytes of the smallest database that SQLite makes.
+const SHORTEST: u64 = 512;
 
 pub(super) struct Workshop {
     directory: PathBuf,
@@ -37,12 +39,15 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Why a store must not begin empty, if its file is missing or empty: there are signs of an earlier one. Costs one look
-/// at the file if that has bytes.
+/// Why a store must not begin empty, if its file is missing, empty or shorter than any database: there are signs of an
+/// earlier one. Costs one look at the file if that is long enough. SQLite takes a file of one byte for a new one.
 pub(crate) fn was_there(store: &Path) -> Option<StoreError> {
-    let length = fs_err::metadata(store).ok().map(|file| if file.is_file() { file.len() } else { 1 });
-    if length.is_some_and(|length| length > 0) {
-        return None;
+    let length = fs_err::metadata(store).ok().map(|file| if file.is_file() { file.len() } else { SHORTEST });
+    let refused = |message: String| Some(StoreError::Corrupt { path: store.to_owned(), message });
+    match length {
+        Some(SHORTEST..) => return None,
+        Some(length @ 1..) => return refused(format!("the file is cut short, it has {length} bytes")),
+        _ => {}
     }
     let is_ready = workshop(store).join(READY).exists();
     let has_log = fs_err::metadata(with_suffix(store, "-wal")).is_ok_and(|log| log.len() > 0);
@@ -51,10 +56,11 @@ pub(crate) fn was_there(store: &Path) -> Option<StoreError> {
     } else if has_log {
         "its log is not empty".to_owned()
     } else {
-        format!("there is a backup, {}", backups(store).first()?.path.display())
+        let backup = backups(store).into_iter().map(|backup| backup.path).chain(before_versions(store)).next()?;
+        format!("there is a backup, {}", backup.display())
     };
     let what = if length.is_some() { "the file is empty" } else { "the file is missing" };
-    Some(StoreError::Corrupt { path: store.to_owned(), message: format!("{what}, but {sign}") })
+    refused(format!("{what}, but {sign}"))
 }
 
 impl Workshop {

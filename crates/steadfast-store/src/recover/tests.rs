@@ -7,9 +7,11 @@ use steadfast_model::testing::new_goal;
 use super::*;
 use crate::testing::{SESSION, START, USER, World};
 use crate::tests::read_write;
-use crate::{BackupKind, backups_dir};
+use crate::{BackupKind, backups_dir, beside};
 
+mod cut;
 mod schema;
+mod search_index;
 
 const GOALS: usize = 60;
 
@@ -307,28 +309,4 @@ fn a_recovery_that_was_killed_is_continued_or_begun_again() {
         assert!(sessions(&path).len() > GOALS * 3 / 4, "{step}");
         assert!(names_beside(&path).iter().all(|name| !name.contains("recovery")), "{step}");
     }
-}
-
-#[test]
-fn a_damaged_search_index_is_made_again_in_place() {
-    let mut world = World::new();
-    world.add_goal(Budget::default(), START);
-    let path = world.store.path().to_owned();
-    let add = "INSERT INTO session_events (session_id, category, kind, importance, text, created_at_ms)
-               VALUES ('s', 'error', 'x', 1, 'the needle in words', 1)";
-    world.store.db.execute(add, []).unwrap();
-    drop(world.store);
-    let db = read_write(&path);
-    db.execute_batch("UPDATE session_events_fts_data SET block = zeroblob(9) WHERE id > 10").unwrap();
-    drop(db);
-    let kept = match run(&path).unwrap() {
-        Recovery::SearchIndex { kept } => kept.unwrap(),
-        other => panic!("{other:?}"),
-    };
-    assert!(kept.exists());
-    let store = Store::open_existing(&path).unwrap();
-    assert_eq!(store.integrity_faults().unwrap(), Vec::<String>::new());
-    let found = "SELECT count(*) FROM session_events_fts WHERE session_events_fts MATCH 'needle'";
-    assert_eq!(store.db.query_row(found, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
-    assert_eq!(store.read().goal(SESSION).unwrap().unwrap().status, GoalStatus::Active);
 }

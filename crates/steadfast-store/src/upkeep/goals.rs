@@ -3,6 +3,7 @@
 use rusqlite::params;
 
 use super::{DELETED, Reached, WALKED};
+use crate::goals::WHOLE_GOAL;
 use crate::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
 
@@ -13,11 +14,6 @@ const TRACES: &str = "status_before IS status_after AND event_type NOT IN ('goal
 
 /// The goals of sessions, then those that others replaced.
 const TABLES: [&str; 2] = ["goals", "goal_history"];
-/// What only one goal has.
-const PARTS: [&str; 5] = ["goal_events", "goal_spans", "subagent_token_cursors", "verifications", "goal_environments"];
-
-/// What the deletion of a goal counts as, so that one step deletes few.
-const WHOLE_GOAL: usize = DELETED / 4;
 
 struct OldGoal {
     rowid: i64,
@@ -79,16 +75,11 @@ impl Db<'_> {
 
     /// Deletes a goal with all its parts, the goal last. Returns the number of rows.
     fn delete_some_of_goal(self, table: &str, goal: &OldGoal, most: usize) -> Result<usize, StoreError> {
-        let events = "DELETE FROM goal_events WHERE id IN (SELECT id FROM goal_events WHERE goal_id = ?1 LIMIT ?2)";
-        let mut deleted = self.execute(events, params![goal.goal_id, limit(most)])?;
-        if deleted >= most {
+        let (deleted, is_all) = self.delete_parts(&goal.goal_id, most)?;
+        if !is_all {
             return Ok(deleted);
         }
-        for part in PARTS {
-            deleted += self.execute(&format!("DELETE FROM {part} WHERE goal_id = ?1"), [&goal.goal_id])?;
-        }
         self.execute(&format!("DELETE FROM {table} WHERE rowid = ?1"), [goal.rowid])?;
-        // Some of these tables are searched row by row.
         Ok(deleted + WHOLE_GOAL)
     }
 }

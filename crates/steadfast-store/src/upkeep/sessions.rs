@@ -25,11 +25,13 @@ impl Db<'_> {
         for _ in 0..WALKED {
             let Some(id) = self.remembered_after(&at)? else { return Ok(Reached::End) };
             if self.is_expired(&id, before, aged)? {
-                if self.delete_events_of(&id, EVENTS_DELETED)? < EVENTS_DELETED {
-                    self.drop_memory(&id)?;
-                    at = id;
+                let deleted = self.delete_events_of(&id, EVENTS_DELETED)?;
+                if deleted == EVENTS_DELETED {
+                    return Ok(Reached::At(at));
                 }
-                return Ok(Reached::At(at));
+                if self.expire_memory(&id)? || deleted > 0 {
+                    return Ok(Reached::At(id));
+                }
             }
             at = id;
         }

@@ -69,6 +69,30 @@ fn what_may_still_be_needed_stays() {
 }
 
 #[test]
+fn a_stated_goal_stays_when_the_rest_of_its_session_is_forgotten() {
+    let mut world = World::new();
+    for (id, ended) in [("a", ended("a", START)), ("b", Session { ended_at_ms: Some(START), ..fork("b", "a", START) })]
+    {
+        world.put(&ended);
+        world.remember_in(id, vec![prompt("x")], START);
+        world.store.write(|db| db.put_snapshot(id, "x", START)).unwrap();
+    }
+    for objective in ["first", "second"] {
+        let change = StatedChange::Set(objective.into());
+        world.store.write(|db| db.apply_stated("b", &change, None, START)).unwrap();
+    }
+    let now = START + 2_000 * DAY;
+    assert_eq!(world.forget(now, 30), ["a"]);
+    for table in ["session_events", "session_tasks", "session_snapshots"] {
+        assert_eq!(world.count(&format!("SELECT count(*) FROM {table}")), 0, "{table}");
+    }
+    let read = world.store.read();
+    assert_eq!(read.stated_goal("b").unwrap().map(|goal| goal.objective).as_deref(), Some("second"));
+    assert_eq!(read.stated_history("b").unwrap().len(), 2);
+    assert_eq!(read.expired_sessions(now, now).unwrap(), Vec::<String>::new(), "only the user removes it");
+}
+
+#[test]
 fn the_ancestors_of_a_fork_that_stays_stay_too() {
     let mut world = World::new();
     world.put(&ended("a", START));
