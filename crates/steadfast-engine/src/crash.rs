@@ -1,6 +1,6 @@
 //! Points at which a test can kill the process as if by `kill -9`, or hold it and kill another one:
 //! `STEADFAST_CRASH_AT=point[:nth[:hold]]`. All points are listed here, so that a test over all of them includes new
-//! ones. Servers have places of their own, at which a test can make them panic. In release builds all of them do nothing.
+//! ones. Servers and the engine have places of their own, at which a test can make them panic. In release builds all of them do nothing.
 
 use std::collections::HashMap;
 use std::path::Path;

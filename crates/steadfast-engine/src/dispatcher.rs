@@ -184,7 +184,10 @@ impl Dispatcher<'_, '_> {
                     self.apply(RunEvent::Decided { stage, holds, detail })?;
                 }
                 Ok(EngineMessage::Using { ids, used }) => self.used_so_far(&ids, used)?,
-                Ok(EngineMessage::Signal) => self.signalled()?,
+                Ok(EngineMessage::Signal) => {
+                    crash::panic_once("dispatcher.signal");
+                    self.signalled()?;
+                }
                 // A time-out: the dispatcher holds a sender itself, so the channel is never closed.
                 Err(_) => {}
             }

@@ -1,10 +1,12 @@
 //! An engine that leaves before its run is over, because of an error or because the store cannot record a request to end:
-//! it stops its agents, and names what it could not stop. The run stays as the store has it, and the next engine
-//! continues it.
+//! it stops its agents, and names what it could not stop. A panic stops them too. The run stays as the store has it, and
+//! the next engine continues it.
 
 use std::collections::BTreeSet;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
 use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use steadfast_model::run::AttemptId;
 use steadfast_model::text;
@@ -13,27 +15,24 @@ use steadfast_system::process::ProcessId;
 use super::{Dispatcher, DriveError, EngineMessage};
 use crate::attempt::{Attempt, AttemptState};
 use crate::crash;
+use crate::run_folder::RunFolder;
 
 impl Dispatcher<'_, '_> {
-    /// Drives the run. Whatever the error, no agent works on without an engine.
+    /// Drives the run. Whatever the error or panic, no agent works on without an engine.
     pub(super) fn drive(&mut self, messages: &mpsc::Receiver<EngineMessage>) -> Result<(), DriveError> {
-        let driven = panic::catch_unwind(AssertUnwindSafe(|| {
-            self.record_engine(Some(ProcessId::own()))?;
-            self.load_key()?;
-            crash::point(crash::CrashPoint::Locked);
-            self.run_to_end(messages)
-        }));
-        match driven {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => {
-                self.leave();
-                Err(error)
-            }
-            Err(panic) => {
-                self.leave();
-                panic::resume_unwind(panic)
-            }
+        stop_agents_on_panic(&self.folder, self.engine.grace);
+        let driven = self.run_as_engine(messages);
+        if driven.is_err() {
+            self.leave();
         }
+        driven
+    }
+
+    fn run_as_engine(&mut self, messages: &mpsc::Receiver<EngineMessage>) -> Result<(), DriveError> {
+        self.record_engine(Some(ProcessId::own()))?;
+        self.load_key()?;
+        crash::point(crash::CrashPoint::Locked);
+        self.run_to_end(messages)
     }
 
     fn leave(&mut self) {
@@ -49,6 +48,26 @@ impl Dispatcher<'_, '_> {
         let left = if left.is_empty() { String::new() } else { format!("; still there: {}", left.join(", ")) };
         self.observers.note(&format!("the engine leaves: {stopped} stopped{left}"));
     }
+}
+
+/// From now on, a panic stops the agents of a run before it is reported. The process ends then, and packages are built
+/// without unwinding, so nothing else is left to do it.
+fn stop_agents_on_panic(folder: &RunFolder, grace: Duration) {
+    let folder = folder.clone();
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        let attempts: Vec<Attempt> = folder.attempts().into_iter().map(Attempt::in_directory).collect();
+        thread::scope(|scope| {
+            for attempt in &attempts {
+                // Best effort: the time limit of an attempt holds without an engine.
+                let stop = move || drop(attempt.stop_agent(grace));
+                if thread::Builder::new().spawn_scoped(scope, stop).is_err() {
+                    stop();
+                }
+            }
+        });
+        before(info);
+    }));
 }
 
 /// What still lives of an attempt that was stopped, in words.

@@ -1,12 +1,10 @@
 //! One attempt from its start to its outcome. It blocks until the agent has ended.
 
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::time::Duration;
 
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::run::{AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Plan, RunKind, StagePlan};
+use steadfast_model::run::{AttemptId, FailureKind, Outcome, Plan, RunKind, StagePlan};
 
 use super::merging::Merging;
 use super::starting::{Launch, limit_of};
@@ -16,7 +14,7 @@ use crate::attempt::Attempt;
 use crate::footprint::{self, ProgressTree};
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
-use crate::{durable, outage};
+use crate::{crash, durable, outage};
 
 /// What happens meanwhile.
 pub(crate) enum AttemptNews {
@@ -58,11 +56,8 @@ impl AttemptWork {
     }
 
     pub(crate) fn carry_out(&self, launch: Option<Launch>) -> Outcome {
-        let work = || {
-            let started = launch.map(|launch| self.start(launch)).transpose();
-            started.map_or_else(|outcome| *outcome, |supervisor| self.outcome(supervisor))
-        };
-        outcome_of(&self.attempt, self.engine.grace, work)
+        let started = launch.map(|launch| self.start(launch)).transpose();
+        started.map_or_else(|outcome| *outcome, |supervisor| self.outcome(supervisor))
     }
 
     fn outcome(&self, supervisor: Option<Child>) -> Outcome {
@@ -72,6 +67,7 @@ impl AttemptWork {
             // A supervisor that is bound to this process ends its agent once this is closed.
             let _life = supervisor.stdin.take();
             (self.tell)(AttemptNews::Started);
+            crash::panic_once("attempt.wait");
             // The directory of the attempt says more than its exit code.
             let _ = supervisor.wait();
         }
@@ -169,20 +165,4 @@ impl AttemptWork {
     pub(super) fn log(&self, message: &str) {
         self.folder.log(&format!("{}: {message}", self.attempt.directory().display()));
     }
-}
-
-/// Runs the work of a thread that reports the outcome of an attempt. If it panics, the attempt is stopped: the next one
-/// must not work beside it.
-fn outcome_of(attempt: &Attempt, grace: Duration, work: impl FnOnce() -> Outcome) -> Outcome {
-    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let left = attempt.stop(grace).err().map(|error| format!("; its agent may still run: {error}"));
-        Outcome::Failed(Failure {
-            kind: FailureKind::Lost,
-            message: format!("a thread of the engine failed{}", left.unwrap_or_default()),
-            exit_code: None,
-            usage: AttemptUsage::unknown(),
-            started_at_ms: None,
-            ended_at_ms: clock::now(),
-        })
-    })
 }

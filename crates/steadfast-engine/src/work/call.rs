@@ -107,8 +107,11 @@ pub fn attempt<R: RunRecords>(
     std::thread::scope(|scope| {
         let working = scope.spawn(|| work.carry_out(Some(launch)));
         watched.watch(scope, || working.is_finished(), limits, &news, records, beat);
-        // A panic of the work is its outcome already.
-        working.join().unwrap_or_else(|_| cannot_start("a thread of the worker failed".to_owned()))
+        // Only where a panic unwinds; else the worker has ended, and the agent with it.
+        working.join().unwrap_or_else(|_| {
+            let left = attempt.stop(engine.grace).err().map(|error| format!("; its agent may still run: {error}"));
+            cannot_start(format!("a thread of the worker failed{}", left.unwrap_or_default()))
+        })
     })
 }
 

@@ -1,5 +1,7 @@
 //! An engine that must leave stops its agents or names them, and no agent outlives its time limit without an engine.
 
+use std::process::Stdio;
+
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 
@@ -39,6 +41,12 @@ fn an_error_of_the_store_stops_the_agents_and_says_so() {
         (iterations, world.lines("tries").len()),
         (vec![vec!["1".into(), "2".into()], vec!["2".into(), "1".into()]], 2)
     );
+}
+
+/// Whether the first attempt of the only run was marked, so that its supervisor starts nothing.
+fn is_abandoned(world: &World) -> bool {
+    let run = std::fs::read_dir(world.env.home().join("runs")).unwrap().flatten().next().unwrap();
+    run.path().join("1-1-1/abandoned").exists()
 }
 
 /// The supervisor of the first attempt of the only run.
@@ -94,4 +102,32 @@ fn an_agent_ends_at_its_time_limit_without_an_engine() {
     assert_eq!((output.code, &status["status"]), (1, &json!("failed")), "{output:?}");
     assert!(status["reason"].as_str().unwrap().contains("time limit reached"), "{status:#}");
     assert_eq!(world.lines("pids").len(), 1, "no second agent was started");
+}
+
+#[test]
+fn a_panic_of_the_engine_stops_the_agents() {
+    // While the agent works, and on another thread, before it does.
+    for place in ["dispatcher.signal", "attempt.wait"] {
+        let world = World::new();
+        world.loop_type("work", "completion: fixed-n\nmax: 1");
+        let agent = world.agent(LONG);
+        let mut command = world.env.command(&["loop", "run", "work", "a", "--agent", &agent]);
+        command.env("STEADFAST_CRASH_AT", place).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let engine = command.spawn().unwrap();
+        if place == "dispatcher.signal" {
+            agent_of(&world);
+            kill_process(Pid::from_child(&engine), Signal::INT).unwrap();
+        }
+        let output = engine.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains("internal error at"), "{said}");
+        for pid in world.lines("pids") {
+            let agent = Pid::from_raw(pid.parse().unwrap()).unwrap();
+            assert!(test_kill_process(agent).is_err(), "the agent still runs: {said}");
+        }
+        assert!(is_abandoned(&world) || test_kill_process(supervisor_of(&world)).is_err(), "it still runs: {said}");
+        std::fs::write(world.env.path("agent-0.sh"), "echo x >> tries; echo done").unwrap();
+        world.run(&["loop", "resume", "a"]).succeeds();
+        assert_eq!(world.lines("tries").len(), 1, "{place}");
+    }
 }
