@@ -13,12 +13,13 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rusqlite::backup::StepResult;
 use rusqlite::{Connection, OpenFlags};
 use steadfast_model::clock::{DAY, Millis};
+use steadfast_system::disk::DiskFault;
 use steadfast_system::paths;
 use tempfile::NamedTempFile;
 
 use super::checks::integrity_faults;
 use super::strays;
-use super::{Store, StoreError, connect, connect_read_only, migrate, with_path};
+use super::{Outage, Store, StoreError, connect, connect_read_only, disk, explain, migrate, outage, with_path};
 pub(crate) use migration::before_versions;
 pub use names::{Backup, BackupKind};
 
@@ -166,7 +167,7 @@ impl Store {
         if Contents::of(&checked).map_err(|error| with_path(&self.path, error))? != expected {
             return Err(damaged("a copy of it has other rows".to_owned()));
         }
-        copy.as_file().sync_all()?;
+        sync_copy(&copy)?;
         Ok(copy)
     }
 }
@@ -204,8 +205,9 @@ fn copy_in_steps(
 ) -> Result<(), StoreError> {
     let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let copy = rusqlite::backup::Backup::new(source, &mut destination)?;
+    let explained = |error| explain_copy(source.path().map_or(target, Path::new), target, error);
     loop {
-        match copy.step(pages)? {
+        match copy.step(pages).map_err(explained)? {
             StepResult::Done => return Ok(()),
             StepResult::More => between()?,
             // The connection waited for the lock.
@@ -214,10 +216,24 @@ fn copy_in_steps(
     }
 }
 
+/// SQLite does not say which of the two files it could not use.
+fn explain_copy(source: &Path, target: &Path, error: rusqlite::Error) -> StoreError {
+    let is_of_target = outage::of(&error) == Some(Outage::Full) || disk::probe(target).is_some();
+    explain(if is_of_target { target } else { source }, error)
+}
+
 /// Gives a complete copy its name; the name survives a power cut.
 fn put_in_place(copy: NamedTempFile, target: &Path) -> Result<(), StoreError> {
     copy.persist_noclobber(target).map_err(|error| StoreError::Io(error.error))?;
     sync_directory(target)
+}
+
+/// Writes a copy to the disk.
+pub(crate) fn sync_copy(copy: &NamedTempFile) -> Result<(), StoreError> {
+    copy.as_file().sync_all().map_err(|error| match DiskFault::of(&error) {
+        Some(fault) => StoreError::of_disk(copy.path(), fault),
+        None => error.into(),
+    })
 }
 
 pub(crate) fn sync_directory(file: &Path) -> Result<(), StoreError> {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use rustix::process::{Resource, getrlimit};
+#[cfg(target_os = "linux")]
+use steadfast_system::bounded;
 use steadfast_system::disk::DiskFault;
 
 use crate::{Store, StoreError, connect_read_only, migrate};
@@ -14,6 +16,9 @@ use crate::{Store, StoreError, connect_read_only, migrate};
 const FILES: usize = 4;
 /// As large as the smallest index of the log.
 const BYTES: usize = 64 * 1024;
+/// The most bytes of the list of mounts that are read.
+#[cfg(target_os = "linux")]
+const MOUNTS_READ: u64 = 4 << 20;
 
 /// What keeps a database at `path` from being written; `None` if all works here.
 pub(crate) fn probe(path: &Path) -> Option<DiskFault> {
@@ -116,13 +121,56 @@ pub(crate) fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> 
     };
     #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "magic numbers are 32 bit")]
     let magic = info.f_type as u32;
-    if is_network_file_system(magic) { Err(StoreError::NetworkFileSystem(path.to_owned())) } else { Ok(()) }
+    let is_remote = is_network_file_system(magic) || (magic == FUSE && is_remote_fuse(path));
+    if is_remote { Err(StoreError::NetworkFileSystem(path.to_owned())) } else { Ok(()) }
 }
 
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::unnecessary_wraps, reason = "same signature on all systems")]
 pub(crate) fn refuse_network_file_system(_path: &Path) -> Result<(), StoreError> {
     Ok(())
+}
+
+/// File systems of programs, local or not.
+#[cfg(target_os = "linux")]
+const FUSE: u32 = 0x6573_5546;
+
+/// Whether the program behind a FUSE file system reaches another machine. One that is not known here is local.
+#[cfg(target_os = "linux")]
+fn is_remote_fuse(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let device = fs_err::metadata(path).map(|file| file.dev());
+    let mounts = bounded::whole(Path::new("/proc/self/mountinfo"), MOUNTS_READ).unwrap_or_default();
+    device.is_ok_and(|device| is_remote_device(&String::from_utf8_lossy(&mounts), device))
+}
+
+/// Looks for the type of a device in a text such as `36 35 0:52 / /mnt rw - fuse.sshfs host:/srv rw`.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_remote_device(mounts: &str, device: u64) -> bool {
+    const REMOTE: [&str; 18] = [
+        "afpfs",
+        "ceph",
+        "ceph-fuse",
+        "curlftpfs",
+        "davfs",
+        "davfs2",
+        "gcsfuse",
+        "glusterfs",
+        "goofys",
+        "gvfsd-fuse",
+        "httpfs",
+        "juicefs",
+        "mfs",
+        "rclone",
+        "s3fs",
+        "seaweedfs",
+        "smbnetfs",
+        "sshfs",
+    ];
+    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let of_device = mounts.lines().filter(|line| line.split(' ').nth(2) == Some(number.as_str()));
+    let kinds = of_device.filter_map(|line| line.split_once(" - ")?.1.split(' ').next()?.strip_prefix("fuse."));
+    kinds.into_iter().any(|kind| REMOTE.contains(&kind))
 }
 
 /// NFS, SMB (three generations), AFS, Ceph, 9p (also the Windows drives of WSL), Coda and Lustre.

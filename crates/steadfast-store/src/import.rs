@@ -49,18 +49,25 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing(path.to_owned()));
         }
+        // On a full disk the store may be open only to be read, and so would be the copy beside it.
+        self.unblock()?;
         // The migration of the copy makes a backup beside it, in the same directory.
         let copy_dir = tempfile::tempdir()?;
         let copy = copy_dir.path().join("import.db");
         let from_version = copy_and_migrate(path, &copy)?;
         self.db.execute("ATTACH DATABASE ?1 AS other", [copy.to_string_lossy()])?;
-        let imported = self.take_all(from_version, deleted_too);
+        let prepared = self.prepare_copy(deleted_too).map_err(|error| {
+            let error = with_path(&copy, error);
+            // Only the copy was written to, whatever file the connection names.
+            error.disk_fault().map_or(error, |fault| StoreError::of_disk(&copy, fault))
+        });
+        let store = self.path.clone();
+        let imported = prepared.and_then(|()| self.take_all(from_version).map_err(|error| with_path(&store, error)));
         self.db.execute("DETACH DATABASE other", [])?;
         imported
     }
 
-    fn take_all(&mut self, from_version: i64, deleted_too: bool) -> Result<ImportReport, StoreError> {
-        let mut report = ImportReport { from_version, ..ImportReport::default() };
+    fn prepare_copy(&self, deleted_too: bool) -> Result<(), StoreError> {
         for (table, column) in TEXTS {
             self.redact_copy(table, column)?;
         }
@@ -73,6 +80,11 @@ impl Store {
         if !deleted_too {
             self.drop_deleted_goals()?;
         }
+        Ok(())
+    }
+
+    fn take_all(&mut self, from_version: i64) -> Result<ImportReport, StoreError> {
+        let mut report = ImportReport { from_version, ..ImportReport::default() };
         let columns = goal_columns(&self.db)?;
         let all = "SELECT goal_id FROM other.goals UNION SELECT goal_id FROM other.goal_history
             UNION SELECT goal_id FROM other.subagent_token_cursors";

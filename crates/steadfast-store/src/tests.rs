@@ -258,6 +258,19 @@ fn network_file_systems_are_recognised() {
     assert_eq!(local.map(disk::is_network_file_system), [false; 6]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn file_systems_of_programs_are_refused_if_they_are_remote() {
+    let mounts = "36 35 0:52 / /mnt/a\\040b rw,nosuid shared:1 master:2 - fuse.sshfs host:/srv rw,user_id=0
+37 35 0:53 / /mnt/windows rw - fuseblk /dev/sdb1 rw
+38 35 0:54 / /mnt/ntfs rw - fuse.ntfs-3g /dev/sdc1 rw
+39 35 0:55 / /home/ann/.vault rw - fuse.gocryptfs /home/ann/vault rw
+40 35 0:56 / /mnt/cloud rw shared:9 - fuse.rclone cloud: rw
+";
+    let found = (52..58).map(|minor| disk::is_remote_device(mounts, rustix::fs::makedev(0, minor)));
+    assert_eq!(found.collect::<Vec<_>>(), [true, false, false, false, true, false]);
+}
+
 /// Runs the user's own sqlite3 program, which `./test` installs.
 fn sqlite3(path: &Path, command: &str) -> String {
     let output = Command::new("sqlite3").arg(path).arg(command).output().expect("the program sqlite3 is needed");

@@ -86,13 +86,14 @@ impl DiskFault {
     }
 }
 
-/// The system's number of an error. An error that names a path has it only in its text, as all errors of the system do.
+/// The system's number of an error. An error that names a path, before its text or behind it, has the number only in its
+/// text, as all errors of the system do.
 fn number_of(error: &io::Error) -> Option<i32> {
     if let Some(number) = error.raw_os_error() {
         return Some(number);
     }
     let text = error.get_ref()?.to_string();
-    text.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok()
+    text.rsplit_once("(os error ")?.1.split_once(')')?.0.parse().ok()
 }
 
 #[cfg(test)]
@@ -105,6 +106,11 @@ mod tests {
         let long = directory.path().join("x".repeat(300));
         assert_eq!(DiskFault::of(&fs_err::write(&long, "").unwrap_err()), Some(DiskFault::LongName));
         assert_eq!(DiskFault::of(&fs_err::write(directory.path(), "").unwrap_err()), Some(DiskFault::Directory));
+        let unfinished = tempfile::tempfile_in(directory.path().join("x".repeat(300))).unwrap_err();
+        assert_eq!(DiskFault::of(&unfinished), Some(DiskFault::LongName));
+        let unfinished = tempfile::Builder::new().tempfile_in(directory.path().join("x".repeat(300))).unwrap_err();
+        assert!(unfinished.to_string().contains(" at path "), "{unfinished}");
+        assert_eq!(DiskFault::of(&unfinished), Some(DiskFault::LongName));
         let quota = io::Error::from_raw_os_error(Errno::DQUOT.raw_os_error());
         assert_eq!(DiskFault::of(&quota), Some(DiskFault::OverQuota));
         let absent = fs_err::read(directory.path().join("absent")).unwrap_err();

@@ -14,8 +14,8 @@ use crate::{SCHEMA_VERSION, Store, StoreError, beside, connect_read_only};
 
 /// How many copies from before a change of the schema are kept for each version.
 const KEPT_PER_VERSION: usize = 2;
-/// A larger store is not copied before additions to its schema, and its copy before a migration is not checked, because a
-/// client may be waiting for a hook. A recovery checks each backup before it uses it.
+/// A larger store is not copied before additions to its schema, and a hook does not check its copy before a migration: a
+/// client may be waiting. A recovery checks each backup before it uses it.
 const SMALL: u64 = 64 * 1024 * 1024;
 /// How long a process without a deadline waits for another one that makes the backup before a migration.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -89,7 +89,8 @@ impl Store {
         is_wanted: impl FnOnce(&Connection) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
         // Made where the lock's next holder removes what a killed process left.
-        let copy = self.checked_copy(&lock.directory, self.is_small())?;
+        let has_time = self.end_of_migration().is_none();
+        let copy = self.checked_copy(&lock.directory, has_time || self.is_small())?;
         if is_wanted(&connect_read_only(copy.path())?)? {
             copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
             sync_directory(target)?;

@@ -144,3 +144,28 @@ fn concurrent_opens_make_one_copy_before_additions() {
     });
     assert_eq!(backups(&path).len(), 1);
 }
+
+/// A page that no count sees, in a store that is too large for a hook to check.
+#[test]
+fn the_copy_before_a_migration_is_checked_by_a_process_that_has_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("goals.db");
+    fs_err::write(&path, "").unwrap();
+    let db = read_write(&path);
+    migrate::build(&db, 5);
+    db.execute_batch("CREATE TABLE mine (x); INSERT INTO mine VALUES (zeroblob(66 << 20))").unwrap();
+    let root: i64 =
+        db.query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'mine'", [], |row| row.get(0)).unwrap();
+    drop(db);
+    let mut bytes = fs_err::read(&path).unwrap();
+    let from = usize::try_from(root - 1).unwrap() * 4_096;
+    bytes[from..from + 4_096].fill(0xA5);
+    fs_err::write(&path, bytes).unwrap();
+
+    let opened = Store::open_existing(&path);
+    assert!(matches!(&opened, Err(StoreError::Corrupt { .. })), "{opened:?}");
+    assert!(!path.with_file_name("goals.db.v5.bak").exists());
+    assert_eq!(migrate::version(&connect_read_only(&path).unwrap()).unwrap(), 5);
+    Store::open_existing_within(&path, Duration::from_mins(1)).unwrap();
+    assert!(path.with_file_name("goals.db.v5.bak").exists());
+}

@@ -43,7 +43,7 @@ pub(super) fn rebuild(path: &Path, now: Millis) -> Result<PathBuf, StoreError> {
     let kept = beside(path, &files::aside(now));
     let copy = tempfile::Builder::new().prefix(backup::UNFINISHED).tempfile_in(backup::directory_of(path))?;
     backup::copy_database(&store.db, copy.path())?;
-    copy.as_file().sync_all()?;
+    backup::sync_copy(&copy)?;
     copy.persist_noclobber(&kept).map_err(|error| StoreError::Io(error.error))?;
     sync_directory(&kept)?;
     make_in_steps(&mut store)?;
