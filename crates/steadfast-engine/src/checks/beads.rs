@@ -15,7 +15,8 @@ pub(super) fn are_empty_by(bd: &str, label: &str, context: &CheckContext) -> Che
         Err(why) => return (None, why),
     };
     if ready > 0 {
-        return (Some(false), format!("{ready} beads are ready"));
+        let are = if ready == 1 { "bead is" } else { "beads are" };
+        return (Some(false), format!("{ready} {are} ready"));
     }
     let open = match list(bd, &["list", "--json", "--label", label], context) {
         Ok(issues) => issues.iter().filter(|issue| !is_closed(issue)).count(),

@@ -92,7 +92,7 @@ fn beads_are_empty_when_none_is_ready_or_in_progress() {
     assert_eq!(asked("[]", "[]", 0).0, Some(true));
     assert_eq!(asked("", "", 0).0, Some(true));
     assert_eq!(asked("null", r#"[{"id":"a","status":"closed"}]"#, 0).0, Some(true));
-    assert_eq!(asked(r#"[{"id":"a"}]"#, "[]", 0), (Some(false), "1 beads are ready".into()));
+    assert_eq!(asked(r#"[{"id":"a"}]"#, "[]", 0), (Some(false), "1 bead is ready".into()));
     assert_eq!(asked("[]", r#"[{"id":"a","status":"in_progress"}]"#, 0).0, Some(false));
     assert_eq!(asked("[]", r#"[{"id":"a","status":"blocked"}]"#, 0).0, Some(false));
     let (holds, detail) = asked("[]", "[]", 1);

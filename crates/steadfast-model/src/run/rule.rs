@@ -2,6 +2,7 @@
 //! are not run: `all: [promise, verify]` runs no command before the promise is made.
 
 use super::{AgentPlan, Check, Checked, Rule, Success};
+use crate::text;
 
 pub use super::plan::RuleKind;
 
@@ -86,8 +87,12 @@ impl Rule {
             parts.collect::<Vec<_>>().join(between)
         };
         match self {
+            Self::FixedN if max == 1 => "1 iteration is done".to_owned(),
             Self::FixedN => format!("{max} iterations are done"),
-            Self::AllItems => format!("each of {items} items had its iteration"),
+            Self::AllItems => {
+                format!("each of {} had its iteration", text::count(i64::try_from(items).unwrap_or(i64::MAX), "item"))
+            }
+            Self::Plateau(1) => "an iteration finds nothing left to improve".to_owned(),
             Self::Plateau(count) => format!("{count} iterations in a row find nothing left to improve"),
             Self::BeadsEmpty(label) => format!("no bead labelled {label} is left"),
             Self::Command(command) => format!("`{command}` exits with 0"),

@@ -69,7 +69,7 @@ stage 1: plan
   loop type  -
   agent      ./run a b
   at most    1
-  over when  1 iterations are done
+  over when  1 iteration is done
   timing     2h 00m for an agent, 0s between iterations
   progress   .claude/pipeline-runs/auth/stage-1-plan/progress.md
   output     .claude/pipeline-runs/auth/stage-1-plan/output.md

@@ -142,7 +142,7 @@ pub(super) fn cancel(context: &RunContext, name: &str) -> CommandResult {
         return Err(CliError::new(code::NOT_FOUND, message, hint));
     }
     Ok(CommandOutput {
-        text: format!("cancelled; a run of {kind} {name} that has started goes on"),
+        text: format!("cancelled; a run of {kind} {name} that has started continues"),
         json: json!({"cancelled": name, "kind": kind}),
         code: 0,
     })
