@@ -99,8 +99,10 @@ impl Publisher {
     /// Whether the public files do not show the end of a run.
     pub fn is_behind(&mut self, row: &RunRow) -> Result<bool, PublishError> {
         let view = FileView { run_id: &row.run_id, plan: &row.plan, run: &row.run, pid: None };
-        // What was never written was not removed by a person. A run of another home has no folder here.
-        if self.folder.path().is_dir() && !self.folder.was_published() && !self.files.shows_later(&view)? {
+        // What was never written was not removed by a person. A run of another home has no folder here, and an imported one
+        // that was not resumed has no attempts: its files are those of the older tool.
+        let has_worked = !self.folder.attempts().is_empty();
+        if has_worked && !self.folder.was_published() && !self.files.shows_later(&view)? {
             return Ok(true);
         }
         Ok(self.files.is_behind(&view)?)
