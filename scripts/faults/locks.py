@@ -14,6 +14,11 @@ MIGRATIONS = REPOSITORY / "crates/steadfast-store/migrations"
 # The write lock of a WAL database is byte 120 of its index; those of the file itself begin at 1 GiB.
 WRITE_LOCK, FILE_LOCKS = (120, 1), (1 << 30, 512)
 FLOCK = "hhqqi"
+# The tasks of upkeep that delete rows of a large store, and a table of each.
+UPKEEP = {"memory": "session_events", "ledger": "responses", "goals": "goal_events"}
+OTHER_TASKS = ("cursors", "sessions", "notes", "replaced", "secrets", "pages")
+HOOKS_OF_A_TASK = 40
+DAY = 86_400_000
 
 
 def is_held(file, place):
@@ -89,7 +94,7 @@ class Bench:
     def fill(self):
         amount = str(self.options.rows)
         subprocess.run([sys.executable, BIG_STORE, self.binary, self.store, "--goals", str(self.options.goals), "--events",
-                        amount, "--session-events", amount, "--responses", amount, "--live", "200", "--age-days", "400"],
+                        amount, "--session-events", amount, "--responses", amount, "--live", "2000", "--age-days", "400"],
                        check=True, env={**os.environ, **self.environment})
         shutil.move(self.store, self.saved)
 
@@ -111,11 +116,50 @@ class Bench:
                  "hook_event_name": "SessionStart", "source": "startup"}
         self.call("hook", "claude", stdin=json.dumps(event))
 
+    def sql(self, *statements):
+        """Runs statements; returns the first column of the last one's rows."""
+        db = sqlite3.connect(self.store, isolation_level=None, timeout=30)
+        for statement in statements:
+            found = [row[0] for row in db.execute(statement)]
+        db.close()
+        return found
+
+    def age_sessions(self):
+        """Every session ended long ago, so that all that is remembered of it may go."""
+        self.sql(f"UPDATE session_events SET created_at_ms = created_at_ms - {60 * DAY}",
+                 "UPDATE goals SET status = 'complete', paused_reason = NULL WHERE status = 'paused'",
+                 "DELETE FROM upkeep")
+
     def upkeep(self):
-        """Hooks and `watch` delete old rows a step at a time."""
-        for number in range(40):
-            self.session_start(number)
+        """Hooks delete old rows a step at a time; each task has its turn in some of them."""
+        count = lambda table: self.sql(f"SELECT count(*) FROM {table}")[0]
+        for task in (*UPKEEP, *OTHER_TASKS):
+            before = count(UPKEEP[task]) if task in UPKEEP else 0
+            later = int(time.time() * 1000) + DAY // 2
+            others = ", ".join(f"('{other}', '', {later})" for other in (*UPKEEP, *OTHER_TASKS) if other != task)
+            self.sql(f"INSERT OR REPLACE INTO upkeep (task, position, due_at_ms) VALUES {others}")
+            for number in range(HOOKS_OF_A_TASK):
+                self.sql(f"UPDATE upkeep SET due_at_ms = 0 WHERE task = '{task}'")
+                self.session_start(f"{task}{number}")
+            if task in UPKEEP and count(UPKEEP[task]) > before - 1_000:
+                raise SystemExit(f"error: upkeep deleted almost nothing of {UPKEEP[task]}")
         self.call("watch", "--once")
+
+    def activate(self):
+        self.sql("UPDATE goals SET status = 'active', paused_reason = NULL WHERE status = 'paused'")
+
+    def pause_all(self):
+        self.call("goal", "pause", "--all")
+        if active := self.sql("SELECT count(*) FROM goals WHERE status = 'active'")[0]:
+            raise SystemExit(f"error: {active} goals are still active")
+
+    def give_events_to_one_goal(self):
+        self.sql("UPDATE goal_events SET goal_id = 'goal-00000000', session_id = '00000000-0000-4000-8000-000000000000'"
+                 " WHERE id % 5 = 0")
+
+    def damage_search_index(self):
+        self.sql("UPDATE session_events_fts_data SET block = zeroblob(length(block))"
+                 " WHERE id = (SELECT max(id) FROM session_events_fts_data)")
 
     def free_pages(self):
         """Deletes half of the rows as an old version would have: without giving the pages back."""
@@ -157,8 +201,11 @@ class Bench:
         purge = lambda: self.call("session", "purge", "--all")
         yield "session purge --all", None, purge
         yield "goal cleanup --delete", None, lambda: self.call("goal", "cleanup", "--delete", "--older-than", "24")
-        yield "goal pause --all", None, lambda: self.call("goal", "pause", "--all")
-        yield "upkeep by hooks and watch", None, self.upkeep
+        yield ("goal cleanup --delete of one large goal", self.give_events_to_one_goal,
+               lambda: self.call("goal", "cleanup", "--delete", "--older-than", "24"))
+        yield "goal pause --all", self.activate, self.pause_all
+        yield "upkeep by hooks and watch", self.age_sessions, self.upkeep
+        yield "db recover of the search index", self.damage_search_index, lambda: self.call("db", "recover")
         yield "db backup", None, lambda: self.call("db", "backup")
         yield "db compact", self.free_pages, lambda: self.call("db", "compact")
         other = self.root / "other.db"

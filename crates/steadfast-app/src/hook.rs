@@ -217,8 +217,7 @@ fn run(call: &mut Call<'_>, wall: Millis) -> Result<HookReply, HookError> {
     // one: the reply is decided and saved already, and must not be lost.
     let looks = matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Stop { .. });
     if looks {
-        // Whatever fails here is tried again by a later hook.
-        let _ = upkeep::step(&mut store, &call.paths.config, call.now);
+        upkeep::step(&mut store, call.paths, call.now);
     }
     reply.has_news = store.added_message() || (looks && store.has_news(call.now).unwrap_or_default());
     Ok(reply)

@@ -95,6 +95,11 @@ impl Paths {
     pub fn watch_log(&self) -> PathBuf {
         self.home.join("log").join("watch.log")
     }
+
+    /// Why old rows could not be deleted.
+    pub fn upkeep_log(&self) -> PathBuf {
+        self.home.join("log").join("upkeep.log")
+    }
 }
 
 /// `$STEADFAST_HOME`, else the platform's data directory.

@@ -46,7 +46,7 @@ pub(crate) fn was_there(store: &Path) -> Option<StoreError> {
     let refused = |message: String| Some(StoreError::Corrupt { path: store.to_owned(), message });
     match length {
         Some(SHORTEST..) => return None,
-        Some(length @ 1..) => return refused(format!("the file is cut short, it has {length} bytes")),
+        Some(length @ 1..) => return refused(format!("the file is cut short: {length} bytes")),
         _ => {}
     }
     let is_ready = workshop(store).join(READY).exists();

@@ -76,8 +76,9 @@ pub(crate) enum DbVerb {
     /// Check the store for corruption
     Check,
     /// Give free space of the store back; the file of an earlier version is rewritten once
+    #[command(after_help = "A rewrite is one long step: it is refused while a client session, goal or run is live.")]
     Compact {
-        /// Rewrite such a file even while a goal or run is live; everything else waits for it
+        /// Rewrite such a file even while a session, goal or run is live; everything else waits for it
         #[arg(long)]
         force: bool,
     },

@@ -263,6 +263,18 @@ fn a_store_of_an_earlier_version_is_rewritten_only_when_nothing_is_at_work() {
 }
 
 #[test]
+fn a_rewrite_of_the_store_is_refused_while_a_client_is_open() {
+    let env = Env::new();
+    env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    let db = rusqlite::Connection::open(env.store()).unwrap();
+    db.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+    drop(db);
+    env.run(&["db", "compact"]).fails_with(3, "session s1");
+    env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "exit"}));
+    env.run(&["db", "compact"]).succeeds();
+}
+
+#[test]
 fn old_runs_go_with_their_folders_and_unsaved_work_stays() {
     let world = World::new();
     world.repository();

@@ -187,10 +187,11 @@ impl Watch {
             }
         }
         let mut outlook = round.outlook;
-        // Nothing waits for it, and what fails is tried again.
         let now = clock::now();
-        let _ = upkeep::step(&mut store, &self.paths.config, now);
-        let _ = old_runs::step(&self.paths.home, &mut store, &self.paths.config.retention, now);
+        upkeep::step(&mut store, &self.paths, now);
+        if let Err(error) = old_runs::step(&self.paths.home, &mut store, &self.paths.config.retention, now) {
+            upkeep::log_failure(&self.paths, &error);
+        }
         outbox::send(&self.paths, &mut store, Audience::Away);
         if let Some(at) = outbox::next_delivery(&self.paths, &store)? {
             outlook.look_at(at);

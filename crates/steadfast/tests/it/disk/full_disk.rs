@@ -54,3 +54,27 @@ fn a_full_disk_is_named_and_its_store_is_read() {
 fn a_read_only_disk_is_named_and_its_store_is_read() {
     check(r#"mount -o remount,ro "$2""#, r#"mount -o remount,rw "$2""#, "the store ");
 }
+
+/// Copies, imports and files of `setup` name what is full, and the hint says what to do about that.
+#[test]
+fn each_command_that_writes_names_the_full_disk() {
+    let (env, other) = (Env::new(), Env::new());
+    for env in [&env, &other] {
+        env.start(&["keep"]);
+    }
+    let out = env.path("out");
+    std::fs::create_dir(&out).unwrap();
+    let script = r#"cat /dev/zero > "$2/ballast" 2> /dev/null || true
+        "$1" db backup > "$3/backup" 2>&1 || echo "exit $?" >> "$3/backup"
+        "$1" db import "$4" > "$3/import" 2>&1 || echo "exit $?" >> "$3/import"
+        "$1" setup claude --yes > "$3/setup" 2>&1 || echo "exit $?" >> "$3/setup"
+        rm "$2/ballast""#;
+    let arguments = [out.to_str().unwrap(), other.store().to_str().unwrap()].map(str::to_owned);
+    let Some(output) = with_mounts(&env, script, &arguments.each_ref().map(String::as_str)) else { return };
+    assert_eq!(output.code, 0, "{output:?}");
+    for name in ["backup", "import", "setup"] {
+        let said = std::fs::read_to_string(out.join(name)).unwrap();
+        assert!(said.contains("free some space there") && said.contains("exit 4"), "{name}: {said}");
+        assert!(said.contains(env.home().to_str().unwrap()), "{name} names the path: {said}");
+    }
+}
