@@ -125,7 +125,10 @@ fn a_panic_of_the_engine_stops_the_agents() {
             let agent = Pid::from_raw(pid.parse().unwrap()).unwrap();
             assert!(test_kill_process(agent).is_err(), "the agent still runs: {said}");
         }
-        assert!(is_abandoned(&world) || test_kill_process(supervisor_of(&world)).is_err(), "it still runs: {said}");
+        // It releases its lock shortly before it ends.
+        if !is_abandoned(&world) {
+            ends(supervisor_of(&world));
+        }
         std::fs::write(world.env.path("agent-0.sh"), "echo x >> tries; echo done").unwrap();
         world.run(&["loop", "resume", "a"]).succeeds();
         assert_eq!(world.lines("tries").len(), 1, "{place}");
