@@ -33,6 +33,10 @@ const SET_ASIDE: &str = ".before-import-";
 /// The beginning of the ids of imported runs.
 const ID_PREFIX: &str = "imported-";
 
+pub(crate) fn is_imported(run_id: &str) -> bool {
+    run_id.starts_with(ID_PREFIX)
+}
+
 /// A run of an older tool, in our words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OldRun {
@@ -252,7 +256,7 @@ fn kept_progress(folder: &RunFolder, stage: u32) -> PathBuf {
 /// and other contents, is renamed. Progress files that were kept are put where agents look for them. Returns the new name
 /// of the directory if it was renamed.
 pub fn make_room(home: &Path, project: &Path, run_id: &str, plan: &Plan) -> Result<Option<PathBuf>, FilesError> {
-    if !run_id.starts_with(ID_PREFIX) {
+    if !is_imported(run_id) {
         return Ok(None);
     }
     let mut renamed = None;

@@ -18,6 +18,7 @@ use self::notes::ProgressNotes;
 use self::outputs::{PublicOutputs, output_of};
 use crate::files::{Address, FileView, FilesError, GitGuard, PublicFiles};
 use crate::observer::{KeptOutput, Observer, PromptValues, SavedStep};
+use crate::old_state;
 use crate::run_folder::RunFolder;
 
 /// The reason of a run whose registry entry was marked as killed.
@@ -99,9 +100,9 @@ impl Publisher {
     /// Whether the public files do not show the end of a run.
     pub fn is_behind(&mut self, row: &RunRow) -> Result<bool, PublishError> {
         let view = FileView { run_id: &row.run_id, plan: &row.plan, run: &row.run, pid: None };
-        // What was never written was not removed by a person. A run of another home has no folder here, and an imported one
-        // that was not resumed has no attempts: its files are those of the older tool.
-        let has_worked = !self.folder.attempts().is_empty();
+        // What was never written was not removed by a person. A run of another home has no folder here, and the files of an
+        // imported one are those of the older tool until it is resumed.
+        let has_worked = self.folder.path().is_dir() && !old_state::is_imported(&row.run_id);
         if has_worked && !self.folder.was_published() && !self.files.shows_later(&view)? {
             return Ok(true);
         }
