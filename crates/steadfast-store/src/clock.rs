@@ -3,15 +3,13 @@
 
 use rusqlite::params;
 
-use steadfast_model::clock::steady::Tick;
+use steadfast_model::clock::steady::{LOOK_EVERY, Tick};
 use steadfast_model::clock::{Millis, SECOND};
 use steadfast_model::goal::{Actor, change};
 use steadfast_system::clock;
 
 use super::{Db, Origin, Store, StoreError};
 
-/// How old the row may become.
-const EVERY: Millis = 10 * SECOND;
 /// Counters are read one after the other, so that less is no sleep.
 const SHORTEST_SLEEP: Millis = SECOND;
 /// The boot of a store whose test gives all times itself: its row stays as it is.
@@ -58,7 +56,7 @@ impl Db<'_> {
         let is_fresh = |tick: &Tick| {
             let passed = tick.passed_until(&seen);
             let jumped = seen.wall_ms - tick.wall_ms - passed;
-            tick.boot_id == seen.boot_id && passed < EVERY && jumped.abs() < SECOND
+            tick.boot_id == seen.boot_id && passed < LOOK_EVERY && jumped.abs() < SECOND
         };
         if known.as_ref().is_some_and(is_fresh) {
             return Ok(());

@@ -3,10 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DAY, MINUTE, Millis};
+use super::{DAY, MINUTE, Millis, SECOND};
 
 /// A wall clock that is ahead by at most this was put right, not set wrong.
 const SLACK: Millis = 2 * MINUTE;
+/// How old the last look may become before a writer repeats it.
+pub const LOOK_EVERY: Millis = 10 * SECOND;
 /// How much faster than real time old rows may age while a long absence is made up for: a day per hour.
 const CATCH_UP: Millis = 24;
 
@@ -81,7 +83,10 @@ fn steady(last: &Tick, seen: &MachineClocks) -> Millis {
     // moments of the future keep their distance.
     let was_ahead = last.wall_ms > last.now_ms && seen.wall_ms >= last.wall_ms;
     let off = seen.wall_ms.saturating_sub(last.wall_ms);
-    if was_ahead { last.now_ms.saturating_add(off) } else { seen.wall_ms.max(last.now_ms) }
+    // The last look may be this old, and moments after it are in use.
+    let is_after_boot = !seen.boot_id.is_empty() && last.boot_id != seen.boot_id;
+    let unseen = if is_after_boot { LOOK_EVERY } else { 0 };
+    if was_ahead { last.now_ms.saturating_add(off) } else { seen.wall_ms.max(last.now_ms.saturating_add(unseen)) }
 }
 
 #[cfg(test)]
