@@ -82,11 +82,21 @@ fn steady(last: &Tick, seen: &MachineClocks) -> Millis {
     // A wall clock that was ahead, and stayed so, shows how long the machine was off. The difference remains, so that
     // moments of the future keep their distance.
     let was_ahead = last.wall_ms > last.now_ms && seen.wall_ms >= last.wall_ms;
-    let off = seen.wall_ms.saturating_sub(last.wall_ms);
-    // The last look may be this old, and moments after it are in use.
-    let is_after_boot = !seen.boot_id.is_empty() && last.boot_id != seen.boot_id;
-    let unseen = if is_after_boot { LOOK_EVERY } else { 0 };
-    if was_ahead { last.now_ms.saturating_add(off) } else { seen.wall_ms.max(last.now_ms.saturating_add(unseen)) }
+    if was_ahead {
+        let off = seen.wall_ms.saturating_sub(last.wall_ms);
+        return last.now_ms.saturating_add(off.max(unseen(last, seen)));
+    }
+    if seen.wall_ms >= last.now_ms { seen.wall_ms } else { last.now_ms.saturating_add(unseen(last, seen)) }
+}
+
+/// How far before a boot writers may have used moments after the last look.
+fn unseen(last: &Tick, seen: &MachineClocks) -> Millis {
+    if seen.boot_id.is_empty() || last.boot_id == seen.boot_id {
+        return 0;
+    }
+    // A container shows an id of its own, but the counter of its host: no boot, and this much time passed.
+    let passed = seen.boot_ms - last.boot_ms;
+    if passed < 0 { LOOK_EVERY } else { passed.min(LOOK_EVERY) }
 }
 
 #[cfg(test)]
