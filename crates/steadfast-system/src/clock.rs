@@ -2,6 +2,7 @@
 //! runs with the machine's own counter, so that a wall clock that jumps changes nothing while the process runs.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use steadfast_model::clock::steady::{MachineClocks, Tick, tick};
@@ -69,6 +70,13 @@ fn steady_at(anchor: &Tick, boot_ms: Millis) -> Millis {
 
 fn wall() -> Millis {
     milliseconds(clock_gettime(ClockId::Realtime))
+}
+
+/// The wall clock with all its digits: two readings differ, also within a millisecond.
+pub fn wall_precisely() -> SystemTime {
+    let now = clock_gettime(ClockId::Realtime);
+    let parts = u64::try_from(now.tv_sec).ok().zip(u32::try_from(now.tv_nsec).ok());
+    parts.map_or(UNIX_EPOCH, |(seconds, nanos)| UNIX_EPOCH + Duration::new(seconds, nanos))
 }
 
 fn milliseconds(time: Timespec) -> Millis {

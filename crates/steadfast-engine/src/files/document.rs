@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use steadfast_model::clock;
-use steadfast_system::bounded;
+use steadfast_system::{bounded, clock};
 
 use super::FilesError;
 use super::exchange::{self, Stamp};
@@ -56,8 +55,9 @@ impl Lock {
 
     /// Records that the registry was missing or broken, see [`registry_epoch`].
     pub(super) fn begin_registry_epoch(&self) -> Result<(), FilesError> {
-        let now = Duration::from_millis(u64::try_from(clock::wall()).unwrap_or(0));
-        Ok(self.file.set_modified(SystemTime::UNIX_EPOCH + now)?)
+        // After the clock was set back, the last epoch may lie ahead.
+        let last = self.file.metadata()?.modified()?;
+        Ok(self.file.set_modified(clock::wall_precisely().max(last + Duration::from_micros(1)))?)
     }
 }
 
