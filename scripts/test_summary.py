@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what a test run must not hide: skipped tests, tests that passed only when repeated, and the slowest ones.
+"""Prints what a test run must not hide: failed and skipped tests, tests that passed only when repeated, the slowest ones.
 
     scripts/test_summary.py TARGET_DIRECTORY SKIPPED_FILE
 
@@ -12,6 +12,8 @@ import xml.etree.ElementTree as xml
 
 SLOWEST = 10
 RECENT = 3 * 3600
+# Of what a failed test printed.
+FAILURE_LINES = 15
 
 
 def cases(target):
@@ -31,6 +33,11 @@ def main():
         print(f"{len(slow)} tests, {sum(time for time, _, _ in slow):.0f} s one after the other; the slowest:")
         for seconds, suite, name in slow[:SLOWEST]:
             print(f"{seconds:7.1f} s  {suite} {name}")
+    for suite, case in found:
+        for failure in [*case.findall("failure"), *case.findall("error")]:
+            print(f"!! FAILED {suite} {case.get('name')}")
+            for line in (failure.text or failure.get("message") or "").splitlines()[-FAILURE_LINES:]:
+                print(f"!!   {line[:300]}")
     flaky = [(suite, case.get("name")) for suite, case in found if case.find("flakyFailure") is not None]
     for suite, name in flaky:
         print(f"!! FLAKY {suite} {name}: failed, then passed; see CONTRIBUTING.md")

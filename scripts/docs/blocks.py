@@ -12,7 +12,9 @@ The blocks of a page run in order in one shell, in a home and a project of their
 - `<!-- not run: WHY -->` above a block leaves it out; `<!-- until stopped -->` runs it until it has settled, and stops it;
   `<!-- in the background -->` runs it as in a terminal of its own, until the page ends.
 
-Exit code 77: all blocks that were run passed, but a page was skipped. What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page writes.
+A page that fails is run once more, and is printed as FLAKY if it passes then. Exit code 77: all blocks that were run
+passed, but a page was skipped. What agents of runs do is in the shell script `$AGENT`, which a hidden block of the page
+writes.
 """
 import contextlib
 import os
@@ -252,9 +254,14 @@ def main(wanted):
     # Most of their time is waiting.
     with ThreadPoolExecutor(3) as pool:
         for (page, todo), (done, problem) in zip(work, pool.map(lambda one: run_page(*one), work)):
+            name = page.relative_to(REPOSITORY)
+            if problem:
+                print(f"!! {name} failed and is run again:\n{problem}", flush=True)
+                done, problem = run_page(page, todo)
+                if not problem:
+                    print(f"!! FLAKY {name}: failed, then passed; see CONTRIBUTING.md")
             passed += done
             failed += len(todo) - done
-            name = page.relative_to(REPOSITORY)
             print(f"{'ok  ' if problem is None else 'FAIL'} {name}: {done} of {len(todo)} blocks", flush=True)
             if problem:
                 print(problem, flush=True)
