@@ -209,6 +209,8 @@ fn a_store_that_is_locked_at_the_moment_only_delays_the_wake_up() {
 fn a_stop_that_met_a_locked_store_is_decided_by_the_waker() {
     let env = Env::new();
     env.start(&["x"]);
+    // Linux counts the start of a process in hundredths of a second; a turn that is no longer would seem to be the next.
+    std::thread::sleep(Duration::from_millis(50));
     let blocker = rusqlite::Connection::open(env.store()).unwrap();
     blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut waker = Waker::start(&env, "Stop");
