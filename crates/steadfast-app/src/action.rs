@@ -30,7 +30,7 @@ use steadfast_model::price;
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
-pub use stop_all::{StoppedAll, pause_all};
+pub use stop_all::{StoppedAll, pause_all, pause_goals};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {

@@ -5,6 +5,7 @@ use std::path::Path;
 use steadfast_hosts::adapter;
 use steadfast_model::host::Host;
 use steadfast_model::reading::NativeGoal;
+use steadfast_model::redact::redact;
 use steadfast_store::{Db, StoreError, codex_goal};
 
 /// The goal in the client's own database; `None` if there is none or it cannot be read.
@@ -28,10 +29,10 @@ pub fn of_session(db: Db<'_>, session_id: &str) -> Result<Option<String>, StoreE
     active_objective(db, live(host, session_id, transcript), transcript)
 }
 
-/// The objective of a goal if it is active; without one, the objective that was last read from the file.
+/// The objective of a goal if it is active, without secrets; without one, the objective that was last read from the file.
 fn active_objective(db: Db<'_>, goal: Option<NativeGoal>, transcript: &Path) -> Result<Option<String>, StoreError> {
     match goal {
-        Some(NativeGoal::Active(objective)) => Ok(Some(objective)),
+        Some(NativeGoal::Active(objective)) => Ok(Some(redact(&objective).into_owned())),
         Some(NativeGoal::Over) => Ok(None),
         None => Ok(db.cursor(transcript)?.and_then(|cursor| cursor.native_goal)),
     }

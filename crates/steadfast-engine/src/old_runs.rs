@@ -1,7 +1,7 @@
 //! Removes what runs leave that were over long ago: first what their agents printed, later their folders, worktrees and
 //! rows. A run whose engine died long ago ends before that, when it was saved last. A run with unsaved work in a worktree
 //! stays, and so does one whose end no public file shows yet. The outputs of agents that `steadfast watch` started are
-//! bounded too.
+//! bounded too. Files that cannot be read or removed hold up only their own run, until the next walk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,35 +37,63 @@ const OUTPUTS: &str = "run_outputs";
 const RUNS: &str = "runs";
 
 #[derive(Debug, thiserror::Error)]
-pub enum OldRunsError {
+enum OldRunsError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Removes outputs or one run, if that is due. Returns whether there may be more to do now.
-pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis) -> Result<bool, OldRunsError> {
-    bound_headless_outputs(home, keep.output_days, store.read().aged_now(now)?)?;
+/// What a step did.
+#[derive(Debug, Default)]
+pub struct Stepped {
+    /// Whether there may be more to do now.
+    pub is_more: bool,
+    /// Files that could not be read or removed.
+    pub problems: Vec<io::Error>,
+}
+
+/// Removes outputs or one run, if that is due.
+pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis) -> Result<Stepped, StoreError> {
+    let mut stepped = Stepped::default();
+    if let Err(error) = bound_headless_outputs(home, keep.output_days, store.read().aged_now(now)?) {
+        stepped.problems.push(error);
+    }
     if store.read().walk_position(DEAD, now)?.is_some() {
         let days = if keep.output_days == 0 { keep.runs_days } else { keep.output_days };
-        let ended = if days == 0 { None } else { end_dead_run(home, store, days, now)? };
+        let ended = if days == 0 { None } else { end_dead_run(home, store, days, now, &mut stepped.problems)? };
         store.write(|db| db.put_walk(DEAD, ended.as_deref(), now))?;
         if ended.is_some() {
-            return Ok(true);
+            stepped.is_more = true;
+            return Ok(stepped);
         }
     }
     let walks: [(&str, u32, Remove); 2] =
         [(OUTPUTS, keep.output_days, remove_outputs), (RUNS, days_of_rows(keep), remove_run)];
     for (walk, days, remove) in walks {
         let Some(position) = store.read().walk_position(walk, now)? else { continue };
-        let position = if days == 0 { None } else { walk_on(home, store, &position, days, now, remove)? };
+        let before = store.read().aged_now(now)?.saturating_sub(Millis::from(days) * DAY);
+        let position =
+            if days == 0 { None } else { walk_on(home, store, &position, before, remove, &mut stepped.problems)? };
         store.write(|db| db.put_walk(walk, position.as_deref(), now))?;
         if position.is_some() {
-            return Ok(true);
+            stepped.is_more = true;
+            break;
         }
     }
-    Ok(false)
+    Ok(stepped)
+}
+
+/// Notes a problem with files; a store that fails ends the step.
+fn unless_files_fail(done: Result<bool, OldRunsError>, problems: &mut Vec<io::Error>) -> Result<bool, StoreError> {
+    match done {
+        Ok(done) => Ok(done),
+        Err(OldRunsError::Store(error)) => Err(error),
+        Err(OldRunsError::Io(error)) => {
+            problems.push(error);
+            Ok(false)
+        }
+    }
 }
 
 /// How long the rows of a run are kept after its end; 0 is for ever.
@@ -74,7 +102,13 @@ pub fn days_of_rows(keep: &RetentionConfig) -> u32 {
 }
 
 /// Ends one run whose engine died so long ago that what it left is removed. Returns its id.
-fn end_dead_run(home: &Path, store: &mut Store, days: u32, now: Millis) -> Result<Option<String>, OldRunsError> {
+fn end_dead_run(
+    home: &Path,
+    store: &mut Store,
+    days: u32,
+    now: Millis,
+    problems: &mut Vec<io::Error>,
+) -> Result<Option<String>, StoreError> {
     let before = store.read().aged_now(now)?.saturating_sub(Millis::from(days) * DAY);
     let running = RunFilter { status: Some(RunStatus::Running), ..RunFilter::default() };
     for line in store.read().runs(running, usize::MAX)? {
@@ -82,7 +116,7 @@ fn end_dead_run(home: &Path, store: &mut Store, days: u32, now: Millis) -> Resul
         // A run of another home has no folder here. `steadfast watch` starts the engines of detached runs again.
         let may_live = !folder.path().is_dir() && line.engine.and_then(ProcessId::is_alive).unwrap_or(false);
         let is_left = line.updated_at_ms < before && !folder.is_detached() && !may_live;
-        if is_left && end_if_dead(home, store, &line)? {
+        if is_left && unless_files_fail(end_if_dead(home, store, &line), problems)? {
             return Ok(Some(line.run_id));
         }
     }
@@ -120,20 +154,23 @@ fn walk_on(
     home: &Path,
     store: &mut Store,
     position: &str,
-    days: u32,
-    now: Millis,
+    before: Millis,
     remove: Remove,
-) -> Result<Option<String>, OldRunsError> {
-    let before = store.read().aged_now(now)?.saturating_sub(Millis::from(days) * DAY);
+    problems: &mut Vec<io::Error>,
+) -> Result<Option<String>, StoreError> {
     let runs = store.read().runs_over(before, position, WALKED)?;
     for run in &runs {
-        // While this lock is held, no engine can resume the run.
-        let is_free = !RunFolder::at(home, &run.run_id).path().is_dir() || !RunLock::is_held(home, &run.run_id)?;
-        if is_free && remove(home, store, run)? {
+        if unless_files_fail(remove_if_free(home, store, run, remove), problems)? {
             return Ok(Some(run.run_id.clone()));
         }
     }
     Ok(runs.last().filter(|_| runs.len() == WALKED).map(|run| run.run_id.clone()))
+}
+
+fn remove_if_free(home: &Path, store: &mut Store, run: &ExpiredRun, remove: Remove) -> Result<bool, OldRunsError> {
+    // While this lock is held, no engine can resume the run.
+    let is_free = !RunFolder::at(home, &run.run_id).path().is_dir() || !RunLock::is_held(home, &run.run_id)?;
+    Ok(is_free && remove(home, store, run)?)
 }
 
 /// Where `steadfast watch` puts what an agent without a terminal prints.

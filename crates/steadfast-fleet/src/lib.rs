@@ -12,6 +12,8 @@ pub mod connect;
 mod git;
 pub mod ledger;
 mod output;
+#[cfg(test)]
+mod reference;
 mod show;
 pub mod wire;
 pub mod work;

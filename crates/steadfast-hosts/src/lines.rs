@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use serde_json::Value;
-use steadfast_model::reading::{Position, Reading};
+use steadfast_model::reading::{Anchor, Position, Reading};
 use steadfast_system::bounded;
 
 /// How many bytes before the cursor are compared to notice that a file was rewritten: enough to reach the unique ids of
@@ -148,17 +148,17 @@ fn anchor_holds(file: &mut fs_err::File, position: &Position) -> std::io::Result
     if position.offset == 0 {
         return Ok(true);
     }
-    let length = position.anchor.len() as u64;
+    let length = position.anchor.length();
     file.seek(SeekFrom::Start(position.offset.saturating_sub(length)))?;
-    let mut bytes = Vec::with_capacity(position.anchor.len());
+    let mut bytes = Vec::new();
     file.by_ref().take(length).read_to_end(&mut bytes)?;
-    Ok(bytes == position.anchor)
+    Ok(position.anchor.holds(&bytes))
 }
 
 fn position_at(file: &mut fs_err::File, offset: u64) -> std::io::Result<Position> {
     let from = offset.saturating_sub(ANCHOR_BYTES);
     file.seek(SeekFrom::Start(from))?;
-    let mut anchor = Vec::new();
-    file.by_ref().take(offset - from).read_to_end(&mut anchor)?;
-    Ok(Position { offset, anchor, carry: String::new() })
+    let mut bytes = Vec::new();
+    file.by_ref().take(offset - from).read_to_end(&mut bytes)?;
+    Ok(Position { offset, anchor: Anchor::of(&bytes), carry: String::new() })
 }

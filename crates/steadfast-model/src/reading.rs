@@ -2,6 +2,8 @@
 //! whether a goal continues. Files are read forward from a cursor; the ledger in the store makes reading a line twice
 //! harmless.
 
+mod anchor;
+
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
@@ -12,6 +14,7 @@ use strum::{Display, EnumString, IntoStaticStr};
 use crate::clock::{self, DAY, Millis};
 use crate::quota::Quota;
 use crate::text;
+pub use anchor::Anchor;
 
 /// Token counts by kind. Sums saturate: a foreign file can contain any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,7 +177,7 @@ pub struct Reading {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub offset: u64,
-    pub anchor: Vec<u8>,
+    pub anchor: Anchor,
     /// What the host's reader remembers between two readings; empty if nothing.
     pub carry: String,
 }

@@ -5,7 +5,7 @@ mod invisible;
 
 pub use invisible::without_invisible;
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -195,8 +195,8 @@ pub fn thousands(number: i64) -> String {
 }
 
 /// `1 turn`, `2 turns`.
-pub fn count(number: i64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+pub fn count<Number: Display + PartialEq + From<u8>>(number: Number, noun: &str) -> String {
+    let plural = if number == Number::from(1) { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 

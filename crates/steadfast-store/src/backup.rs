@@ -123,7 +123,7 @@ impl Store {
     /// Copies the open store to a new file and checks the copy; nothing is overwritten.
     pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
         strays::remove_unlocked_copies(directory_of(target));
-        let copy = self.checked_copy(directory_of(target), true)?;
+        let copy = self.checked_copy(directory_of(target))?;
         put_in_place(copy, target)
     }
 
@@ -137,7 +137,7 @@ impl Store {
     ) -> Result<Backup, StoreError> {
         let directory = backups_dir(&self.path);
         let path = directory.join(names::of(&self.path, kind, now));
-        match put_in_place(self.checked_copy(&directory, true)?, &path) {
+        match put_in_place(self.checked_copy(&directory)?, &path) {
             // A process that was killed before it changed the schema made the same copy within this second.
             Err(StoreError::Io(error)) if error.kind() == ErrorKind::AlreadyExists && *kind != BackupKind::Manual => {}
             made => made?,
@@ -150,7 +150,7 @@ impl Store {
     }
 
     /// A copy of the store as it is at one moment.
-    fn checked_copy(&self, directory: &Path, is_checked: bool) -> Result<NamedTempFile, StoreError> {
+    fn checked_copy(&self, directory: &Path) -> Result<NamedTempFile, StoreError> {
         let copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
         // A lock shows that it is being written; without one, its age does.
         let _ = copy.as_file().try_lock();
@@ -161,7 +161,7 @@ impl Store {
         drop(snapshot);
         let damaged = |message: String| StoreError::Corrupt { path: self.path.clone(), message };
         let checked = connect_read_only(copy.path())?;
-        if is_checked && let Some(fault) = integrity_faults(&checked)?.first() {
+        if let Some(fault) = integrity_faults(&checked)?.first() {
             return Err(damaged(format!("a copy of it fails the check: {fault}")));
         }
         if Contents::of(&checked).map_err(|error| with_path(&self.path, error))? != expected {

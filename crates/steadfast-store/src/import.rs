@@ -1,11 +1,12 @@
 //! Imports the goals of another store, such as the claude-goal plugin's. The other file is only read: a copy of it is
 //! migrated, and rows are taken from there. A second import changes nothing. Every goal that was imported is remembered,
-//! so that one which is deleted here comes back only when the user asks for it.
+//! so that one which is deleted here comes back only when the user asks for it. What waits behind a goal comes with it.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
+use steadfast_model::clock::Millis;
 
 use super::secrets::{OldRows, TEXTS};
 use super::steps::Pace;
@@ -40,9 +41,15 @@ impl Store {
         self.import_goals(path, true)
     }
 
-    /// The same without the goals that an earlier import brought and that were deleted here since.
+    /// The same without the goals that an earlier import brought and that were deleted here since. Until `end_import`,
+    /// `goals_missing` counts all goals of that store, so that an import that was cut short is completed.
     pub fn import_new(&mut self, path: &Path) -> Result<ImportReport, StoreError> {
+        self.write(|db| db.put_upkeep(&open_import(path), "", Millis::MAX))?;
         self.import_goals(path, false)
+    }
+
+    pub fn end_import(&mut self, path: &Path) -> Result<(), StoreError> {
+        self.write(|db| db.execute("DELETE FROM upkeep WHERE task = ?1", [open_import(path)]).map(|_| ()))
     }
 
     fn import_goals(&mut self, path: &Path, deleted_too: bool) -> Result<ImportReport, StoreError> {
@@ -114,20 +121,26 @@ impl Store {
     }
 }
 
+/// The row of `upkeep` that says that an import from this store is not over. No task has such a name.
+fn open_import(path: &Path) -> String {
+    format!("import {}", path.display())
+}
+
 /// How many goals of the store at `path` are not in the one at `here`, which need not exist, and were never imported
-/// there. Both are only read. An error is about `path`.
+/// there; all of them while an import is not over. Both are only read. An error is about `path`.
 pub fn goals_missing(here: &Path, path: &Path) -> Result<usize, StoreError> {
-    let theirs = goal_ids(path, &GOALS_OF_A_STORE)?;
+    let theirs = ids_in(path, &GOALS_OF_A_STORE, "goal_id")?;
     if !here.exists() || theirs.is_empty() {
         return Ok(theirs.len());
     }
     // A store here that cannot be read is reported by its own check, and nothing can be imported into it.
-    let Ok(ours) = goal_ids(here, &GOALS_KNOWN_HERE) else { return Ok(0) };
-    Ok(theirs.difference(&ours).count())
+    let Ok(ours) = ids_in(here, &GOALS_KNOWN_HERE, "goal_id") else { return Ok(0) };
+    let is_open = ids_in(here, &["upkeep"], "task").is_ok_and(|tasks| tasks.contains(&open_import(path)));
+    Ok(if is_open { theirs.len() } else { theirs.difference(&ours).count() })
 }
 
-/// The goals in some tables of a store of any version; an empty file has none.
-fn goal_ids(path: &Path, tables: &[&str]) -> Result<HashSet<String>, StoreError> {
+/// The ids in some tables of a store of any version; an empty file has none.
+fn ids_in(path: &Path, tables: &[&str], column: &str) -> Result<HashSet<String>, StoreError> {
     let explained = |error| with_path(path, error);
     let db = connect_read_only(path)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
@@ -138,7 +151,7 @@ fn goal_ids(path: &Path, tables: &[&str]) -> Result<HashSet<String>, StoreError>
     let found = read("SELECT name FROM sqlite_schema WHERE type = 'table'").map_err(explained)?;
     let mut ids = HashSet::new();
     for table in tables.iter().filter(|table| found.iter().any(|name| name == *table)) {
-        ids.extend(read(&format!("SELECT goal_id FROM {table}")).map_err(explained)?);
+        ids.extend(read(&format!("SELECT {column} FROM {table}")).map_err(explained)?);
     }
     Ok(ids)
 }
@@ -205,6 +218,7 @@ fn take_goal(
         } else {
             report.to_history += take("goal_history", "goals", "")? + take("goal_history", "goal_history", "")?;
         }
+        take_queue(db, goal_id)?;
     }
     db.execute("INSERT OR IGNORE INTO main.imported_goals (goal_id) VALUES (?1)", [goal_id])?;
     db.execute(
@@ -213,6 +227,19 @@ fn take_goal(
          SELECT session_id, goal_id, agent_id, transcript_path, tokens_used, last_accounted_byte_offset,
            last_accounted_uuid, accounting_uncertain, updated_at_ms
          FROM other.subagent_token_cursors WHERE goal_id = ?1",
+        [goal_id],
+    )?;
+    Ok(())
+}
+
+/// Takes the goals that wait in the session of a goal, once: those that are here wait, have started or were removed.
+fn take_queue(db: Db<'_>, goal_id: &str) -> Result<(), StoreError> {
+    db.execute(
+        "INSERT INTO main.goal_queue (session_id, position, goal_json, created_at_ms)
+         SELECT session_id, position + (SELECT coalesce(max(position), 0) FROM main.goal_queue AS ours
+             WHERE ours.session_id = theirs.session_id), goal_json, created_at_ms
+         FROM other.goal_queue AS theirs WHERE session_id = (SELECT session_id FROM other.goals WHERE goal_id = ?1)
+         ORDER BY position, queue_id",
         [goal_id],
     )?;
     Ok(())

@@ -13,7 +13,8 @@ use steadfast_model::goal::change::Span;
 use steadfast_model::goal::turn::Charge;
 use steadfast_model::host::Host;
 use steadfast_model::price;
-use steadfast_model::reading::{NativeGoal, Position, Reading, Response, Tier, Tokens};
+use steadfast_model::reading::{Anchor, NativeGoal, Position, Reading, Response, Tier, Tokens};
+use steadfast_model::redact::redact;
 
 /// How far a file was read, and what a reader must remember about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,7 +59,11 @@ impl Db<'_> {
         self.first("SELECT * FROM transcript_cursors WHERE path = ?1", [path.to_string_lossy()], |row| {
             let offset = u64::try_from(row.get::<_, i64>("byte_offset")?).unwrap_or(0);
             Ok(Cursor {
-                position: Position { offset, anchor: row.get("anchor")?, carry: row.get("carry")? },
+                position: Position {
+                    offset,
+                    anchor: Anchor::from_stored(row.get_ref("anchor")?.as_blob()?),
+                    carry: row.get("carry")?,
+                },
                 broken_lines: row.get("broken_lines")?,
                 queued_prompts: row.get("queued_prompts")?,
                 native_goal: row.get("native_goal")?,
@@ -78,10 +83,10 @@ impl Db<'_> {
                 source.session_id,
                 source.agent_id,
                 i64::try_from(cursor.position.offset).unwrap_or(i64::MAX),
-                cursor.position.anchor,
+                cursor.position.anchor.to_stored(),
                 cursor.broken_lines,
                 cursor.queued_prompts,
-                cursor.native_goal,
+                cursor.native_goal.as_deref().map(redact),
                 cursor.read_before_compaction,
                 now,
                 cursor.position.carry,

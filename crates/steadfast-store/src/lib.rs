@@ -50,6 +50,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, Transaction};
 
 use steadfast_model::clock::steady::Tick;
+use steadfast_model::text;
 use steadfast_system::disk::DiskFault;
 use steadfast_system::{bounded, paths};
 
@@ -120,6 +121,11 @@ impl Db<'_> {
     /// Returns the number of rows that the statement changed.
     fn execute(self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
         self.named(self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(values)))
+    }
+
+    /// A fingerprint of the path of the store's file.
+    pub fn file_id(self) -> String {
+        text::fingerprint(self.0.path().unwrap_or_default())
     }
 
     /// Names the store in an error.

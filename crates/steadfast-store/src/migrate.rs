@@ -117,7 +117,13 @@ pub(super) fn build(db: &Connection, version: usize) {
 /// Adds the first additions to version 6, as an earlier release did; for tests.
 #[cfg(test)]
 pub(super) fn add(db: &Connection, count: usize) {
-    for addition in &ADDITIONS[..count] {
+    add_from(db, 0, count);
+}
+
+/// Adds the additions behind the first `had` of them.
+#[cfg(test)]
+pub(super) fn add_from(db: &Connection, had: usize, count: usize) {
+    for addition in &ADDITIONS[had..count] {
         db.execute_batch(addition).unwrap();
     }
     db.pragma_update(None, "user_version", i64::try_from(count).unwrap()).unwrap();

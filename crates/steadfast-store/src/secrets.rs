@@ -16,6 +16,8 @@ use crate::{Db, StoreError, limit};
 pub(crate) const TEXTS: [(&str, &str); 3] =
     [("goals", OBJECTIVE), ("goal_history", OBJECTIVE), ("goal_events", "payload_json")];
 const OBJECTIVE: &str = "objective";
+/// Events that one step searches for verdicts. The last goal of a step may have more.
+const SEARCHED: i64 = 2_000;
 
 /// Removes the secrets from every text in a value.
 pub(crate) fn clean(value: &mut Value) {
@@ -71,11 +73,15 @@ impl Db<'_> {
         // A process that has read a goal would write the secret back: with another version it gets `Stale`. No process
         // changes the row between the read and this, because both are in one write transaction.
         let version = if (*schema, *table) == ("main", "goals") { ", version = version + 1" } else { "" };
+        let mut searched = 0;
         let update = format!("UPDATE {schema}.{table} SET {column} = ?2{version} WHERE rowid = ?1");
         for DirtyRow { row, goal_id, text, clean } in dirty {
             self.execute(&update, params![row, clean])?;
             if *column == OBJECTIVE {
-                self.rebind_verdicts(schema, &goal_id, &text, &clean)?;
+                searched += self.rebind_verdicts(schema, &goal_id, &text, &clean)?;
+            }
+            if searched >= SEARCHED {
+                return Ok(row.checked_sub(1));
             }
         }
         Ok(last.and_then(|last| last.checked_sub(1)))
@@ -106,8 +112,11 @@ impl Db<'_> {
         Ok((dirty, last))
     }
 
-    /// Binds the verdicts on an objective to its redacted text: they are about the same work.
-    fn rebind_verdicts(self, schema: &str, goal_id: &str, before: &str, after: &str) -> Result<(), StoreError> {
+    /// Binds the verdicts on an objective to its redacted text: they are about the same work. Returns how many events it
+    /// searched, up to the most that one step searches.
+    fn rebind_verdicts(self, schema: &str, goal_id: &str, before: &str, after: &str) -> Result<i64, StoreError> {
+        let count = format!("SELECT count(*) FROM (SELECT 1 FROM {schema}.goal_events WHERE goal_id = ?1 LIMIT ?2)");
+        let searched = self.first(&count, params![goal_id, SEARCHED], |row| row.get(0))?.unwrap_or(0);
         let sql = format!(
             "UPDATE {schema}.goal_events SET payload_json = json_set(payload_json, '$.objective_hash', ?4)
              WHERE goal_id = ?1 AND event_type = ?2
@@ -115,6 +124,6 @@ impl Db<'_> {
         );
         let kind: &str = EventKind::EvaluatorVerdict.into();
         self.execute(&sql, params![goal_id, kind, text::fingerprint(before), text::fingerprint(after)])?;
-        Ok(())
+        Ok(searched)
     }
 }

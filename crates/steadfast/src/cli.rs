@@ -98,7 +98,7 @@ pub(crate) enum CliCommand {
     /// Run loops and pipelines on many machines: worker, list, status, logs, kill, resume, pull
     #[command(disable_help_flag = true, disable_help_subcommand = true)]
     Fleet {
-        /// What `steadfast-fleet` gets; `steadfast fleet --help` lists its commands, which completions and this page do not have
+        /// What `steadfast-fleet` gets; `steadfast fleet --help` lists its commands
         #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<std::ffi::OsString>,
     },

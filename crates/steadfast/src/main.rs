@@ -16,6 +16,7 @@ mod progress;
 mod reference;
 mod restart;
 mod slash_commands;
+mod upkeep;
 mod verification;
 mod waiting;
 mod watch;

@@ -39,9 +39,10 @@ pub(crate) fn restart() {
     static IS_RESTARTING: AtomicBool = AtomicBool::new(false);
     let Some(server) = SERVER.get() else { return };
     if IS_RESTARTING.swap(true, Ordering::Relaxed) {
-        // Another thread restarts it, which ends this one.
-        std::thread::sleep(Duration::from_secs(10));
-        return;
+        // Another thread restarts it or ends the process, and this one with it.
+        loop {
+            std::thread::park();
+        }
     }
     let restarts = if server.since.elapsed() < STABLE { server.restarts } else { 0 };
     if restarts >= MOST_RESTARTS {

@@ -32,8 +32,25 @@ pub fn pause_all(store: &mut Store, origin: Origin, now: Millis) -> Result<Stopp
     let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::Killed.to_string() };
     store.write_in_steps(&runs, |db, run| db.request_stop(&run.run_id, Some(&stopping)).map(|_| ()))?;
     done.stopped = runs;
+    done.paused = pause_moving(store, &moving, origin, now)?;
+    Ok(done)
+}
+
+/// Pauses all goals as the user, and leaves runs and the goals that wait in queues as they are.
+pub fn pause_goals(store: &mut Store, origin: Origin, now: Millis) -> Result<Vec<Goal>, ActionError> {
+    pause_moving(store, &with_moving_goal, origin, now)
+}
+
+/// Pauses what `find` finds, a few sessions in each transaction.
+fn pause_moving(
+    store: &mut Store,
+    find: &dyn Fn(Db<'_>) -> Result<Vec<String>, StoreError>,
+    origin: Origin,
+    now: Millis,
+) -> Result<Vec<Goal>, ActionError> {
+    let mut paused = Vec::new();
     for _ in 0..PASSES {
-        let sessions = moving(store.read())?;
+        let sessions = find(store.read())?;
         if sessions.is_empty() {
             break;
         }
@@ -47,24 +64,28 @@ pub fn pause_all(store: &mut Store, origin: Origin, now: Millis) -> Result<Stopp
                 && would_move(db, &goal)?
             {
                 let change = pause_by_user(&goal, json!({"reason": "user", "all": true}), now);
-                done.paused.push(db.save(&goal, change, origin)?);
+                paused.push(db.save(&goal, change, origin)?);
             }
             Ok::<_, ActionError>(())
         })?;
     }
-    Ok(done)
+    Ok(paused)
 }
 
 /// The sessions of goals that move or would, and of queues whose next goal would start, the newest goal first.
 fn moving(db: Db<'_>) -> Result<Vec<String>, StoreError> {
+    let mut sessions = with_moving_goal(db)?;
+    sessions.extend(db.sessions_with_next_goal()?);
+    Ok(sessions)
+}
+
+fn with_moving_goal(db: Db<'_>) -> Result<Vec<String>, StoreError> {
     let mut sessions = Vec::new();
     for goal in db.goals()? {
         if would_move(db, &goal)? {
             sessions.push(goal.session_id);
         }
     }
-    let queued = db.sessions_with_next_goal()?;
-    sessions.extend(queued);
     Ok(sessions)
 }
 

@@ -101,7 +101,7 @@ impl From<&Goal> for RunGoal {
 
 /// What must happen before the goal is complete; `None` if the worker's own word is enough.
 fn done_when(goal: &Goal) -> Option<String> {
-    let count = |number: usize, noun| text::count(i64::try_from(number).unwrap_or(i64::MAX), noun);
+    let count = |number: usize, noun| text::count(number, noun);
     let mut parts = Vec::new();
     if !goal.verify.is_empty() {
         let verb = if goal.verify.len() == 1 { "passes" } else { "pass" };

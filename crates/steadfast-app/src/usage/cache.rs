@@ -14,7 +14,7 @@ use steadfast_model::text::checksum;
 use steadfast_system::{bounded, paths};
 
 /// Change it whenever the stored types, or the way transcripts are read, change.
-const MAGIC: [u8; 8] = *b"sf-use04";
+const MAGIC: [u8; 8] = *b"sf-use05";
 const HEADER_BYTES: usize = 40;
 
 #[derive(Serialize, Deserialize)]

@@ -44,7 +44,7 @@ impl Dispatcher<'_, '_> {
             return;
         }
         let left: Vec<String> = ids.iter().filter_map(|id| left_of(*id, &self.attempt(*id))).collect();
-        let stopped = text::count(i64::try_from(ids.len() - left.len()).unwrap_or(i64::MAX), "agent");
+        let stopped = text::count(ids.len() - left.len(), "agent");
         let left = if left.is_empty() { String::new() } else { format!("; still there: {}", left.join(", ")) };
         self.observers.note(&format!("the engine leaves: {stopped} stopped{left}"));
     }

@@ -1,5 +1,5 @@
 //! Public files of runs that ended long ago and that the store no longer has. What a person or another tool wrote or
-//! changed since stays, and so does a state without the id of a run.
+//! changed since stays, and so does a state that another store wrote or that names no run.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -19,34 +19,48 @@ pub struct Expiry<'a> {
     pub kind: RunKind,
     /// Only of runs that ended before this.
     pub before_ms: Millis,
-    /// Whether the store has a run of this id.
+    /// The store's `file_id`.
+    pub store_id: &'a str,
+    /// Whether that store has a run of this id.
     pub is_known: &'a dyn Fn(&str) -> bool,
     /// Remove nothing, only return what would be removed.
     pub dry_run: bool,
 }
 
-/// Removes the public files of runs that are gone. Returns their paths.
-pub fn remove_expired(project: &Path, expiry: Expiry<'_>) -> Result<Vec<PathBuf>, FilesError> {
+/// Removes the public files of runs that are gone. Returns their paths, and what could not be removed.
+pub fn remove_expired(project: &Path, expiry: Expiry<'_>) -> Result<(Vec<PathBuf>, Vec<FilesError>), FilesError> {
     let place = ProjectPlace::of(project)?;
-    let mut removed = Vec::new();
+    let (mut removed, mut problems) = (Vec::new(), Vec::new());
     for name in names(&place, expiry.kind)? {
-        if !is_expired(&place, &name, expiry)? {
-            continue;
-        }
-        // The run may begin anew before the lock is taken.
-        let lock = if expiry.dry_run { None } else { Some(Lock::take(&place)?) };
-        if lock.is_some() && !is_expired(&place, &name, expiry)? {
-            continue;
-        }
-        for path in files_of(&place, expiry.kind, &name)?.into_iter().filter(|path| is_old(path, expiry.before_ms)) {
-            if lock.is_some() {
-                durable::if_exists(fs_err::remove_file(&path))?;
-                remove_empty_folders(&place, expiry.kind, &path)?;
-            }
-            removed.push(path);
+        if let Err(error) = remove_files_of(&place, &name, expiry, &mut removed) {
+            problems.push(error);
         }
     }
-    Ok(removed)
+    Ok((removed, problems))
+}
+
+fn remove_files_of(
+    place: &ProjectPlace,
+    name: &str,
+    expiry: Expiry<'_>,
+    removed: &mut Vec<PathBuf>,
+) -> Result<(), FilesError> {
+    if !is_expired(place, name, expiry)? {
+        return Ok(());
+    }
+    // The run may begin anew before the lock is taken.
+    let lock = if expiry.dry_run { None } else { Some(Lock::take(place)?) };
+    if lock.is_some() && !is_expired(place, name, expiry)? {
+        return Ok(());
+    }
+    for path in files_of(place, expiry.kind, name)?.into_iter().filter(|path| is_old(path, expiry.before_ms)) {
+        if lock.is_some() {
+            durable::if_exists(fs_err::remove_file(&path))?;
+            remove_empty_folders(place, expiry.kind, &path)?;
+        }
+        removed.push(path);
+    }
+    Ok(())
 }
 
 /// The names of the state files of a kind, those of pipelines that were moved aside included.
@@ -67,7 +81,7 @@ fn names(place: &ProjectPlace, kind: RunKind) -> Result<Vec<String>, FilesError>
 /// Around the name of a loop.
 const LOOP_STATE: [&str; 2] = ["loop-state-", ".json"];
 
-/// Whether a state shows a run that ended long ago, that the store does not have, and whose name no engine holds.
+/// Whether a state shows a run of the store that ended long ago and that it no longer has, and no engine holds its name.
 fn is_expired(place: &ProjectPlace, name: &str, expiry: Expiry<'_>) -> Result<bool, FilesError> {
     let mut document = match expiry.kind {
         RunKind::Loop => Document::new(&[CLAUDE, &LOOP_STATE.join(name)], Value::is_object),
@@ -81,7 +95,8 @@ fn is_expired(place: &ProjectPlace, name: &str, expiry: Expiry<'_>) -> Result<bo
     };
     let ended = text("completed_at").and_then(clock::parse_rfc3339);
     let is_over = status != "running" && ended.is_some_and(|ended| ended < expiry.before_ms);
-    if !is_over || (expiry.is_known)(run_id) || session.parse::<RunName>().is_err() {
+    let is_ours = text(super::state::STORE_ID) == Some(expiry.store_id);
+    if !is_over || !is_ours || (expiry.is_known)(run_id) || session.parse::<RunName>().is_err() {
         return Ok(false);
     }
     Ok(address::holder(place.root(), expiry.kind, session)?.is_none())

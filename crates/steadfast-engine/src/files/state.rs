@@ -16,6 +16,8 @@ use super::{FileView, FilesError, usd};
 const MAX_TEXT: usize = 2_000;
 /// The field that names the stage that ended a run.
 pub(super) const ENDED_BY: &str = "ended_by_stage";
+/// The field that says which store has the run, without its path.
+pub(super) const STORE_ID: &str = "store_id";
 /// Fields of an iteration that a marker line cannot set.
 pub(crate) const OWN_FIELDS: [&str; 12] = [
     "stage",
@@ -45,7 +47,8 @@ pub(super) fn update(state: &mut Value, view: &FileView<'_>, db: Db<'_>) -> Resu
     Ok(changed
         | set(state, "tokens", (!view.run.tokens_unknown).then_some(view.run.tokens))
         | set(state, "cost_usd", usd(view.run.cost_micros, view.run.cost_unknown))
-        | set(state, "run_id", view.run_id))
+        | set(state, "run_id", view.run_id)
+        | set(state, STORE_ID, db.file_id()))
 }
 
 fn update_loop(state: &mut Map<String, Value>, view: &FileView<'_>, db: Db<'_>) -> Result<bool, FilesError> {

@@ -133,7 +133,7 @@ async fn of_queues(fleet: &Fleet, checks: &mut Vec<FleetCheck>) {
             }
             Ok(pollers) => {
                 let names: Vec<&str> = pollers.iter().map(|poller| poller.identity.as_str()).collect();
-                let count = text::count(i64::try_from(names.len()).unwrap_or(i64::MAX), "worker");
+                let count = text::count(names.len(), "worker");
                 FleetCheck::ok(&id, format!("{count}: {}", names.join(", ")))
             }
             Err(error) => FleetCheck::fail(&id, error.to_string(), error.hint()),

@@ -166,6 +166,6 @@ pub(super) fn drain(here: &Here, wait: bool) -> CommandResult {
         std::thread::sleep(LOOK_EVERY);
     }
     let text = if wait { "drained" } else { "draining" };
-    let count = steadfast_model::text::count(i64::try_from(pids.len()).unwrap_or(i64::MAX), "worker");
+    let count = steadfast_model::text::count(pids.len(), "worker");
     Output::new(format!("{text}: {count}"), json!({"workers": pids, "done": wait}))
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::files;
 use super::install::evaluator;
-use super::install::trust::{CodexHooks, HookTrust, codex_hooks};
+use super::install::trust::{COMMAND_END, CodexHooks, HookTrust, codex_hooks};
 use crate::doctor::{CheckStatus, DoctorCheck, HookState, fail, ok, warn};
 use crate::install::apply::read;
 use crate::install::codex_config as config;
@@ -118,9 +118,28 @@ fn judge(found: &CodexHooks) -> DoctorCheck {
     ok(HOOKS, format!("{all} hooks, trusted"))
 }
 
-/// The program of a hook, if it is not there. Only for a command without quotes: others would need a shell to parse.
+/// The program of a hook, if it is not there. Only for a path without quotes: others would need a shell to parse.
 fn gone_program(command: &str) -> Option<&str> {
-    let start = command.rsplit("; exec ").next()?;
-    let program = start.split(' ').next()?;
+    let program = command.strip_suffix(COMMAND_END)?.rsplit(' ').next()?;
     (program.starts_with('/') && !Path::new(program).exists()).then_some(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::install::EVENTS;
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_gone_is_named_whatever_hook_calls_it() {
+        for event in &EVENTS {
+            let judged = |program: &str| {
+                let command = event.lasting_command(Path::new(program));
+                let hooks = vec![(event.name.to_owned(), command, HookTrust::Trusted)];
+                judge(&CodexHooks { hooks, ..CodexHooks::default() })
+            };
+            let gone = judged("/gone/steadfast");
+            assert_eq!((gone.status, &*gone.detail), (CheckStatus::Warn, "the program is gone: /gone/steadfast"));
+            assert_eq!(judged("/bin/sh").status, CheckStatus::Ok);
+        }
+    }
 }

@@ -21,8 +21,8 @@ use crate::install::{InstallError, InstallPlan, InstallRequest, shell_word};
 use steadfast_model::host::Host;
 use steadfast_system::env_vars;
 
-struct CodexEvent {
-    name: &'static str,
+pub(super) struct CodexEvent {
+    pub(super) name: &'static str,
     matcher: Option<&'static str>,
     /// Seconds.
     timeout: u32,
@@ -33,7 +33,7 @@ const fn event(name: &'static str, timeout: u32) -> CodexEvent {
 }
 
 /// What we listen to, and how long Codex waits for us.
-const EVENTS: [CodexEvent; 12] = [
+pub(super) const EVENTS: [CodexEvent; 12] = [
     event("SessionStart", 30),
     // `$goal-verify` is answered here and runs the user's own commands.
     event("UserPromptSubmit", 900),
@@ -59,7 +59,7 @@ const MISSING: &str = r#"{\"systemMessage\":\"steadfast: the program is missing,
 impl CodexEvent {
     /// A program that is gone is reported at the start of a session; Codex would report a failure of every hook. Codex
     /// runs the command in the user's own shell, which may be no POSIX shell: `exec` and quotes are all that it needs.
-    fn lasting_command(&self, program: &Path) -> String {
+    pub(super) fn lasting_command(&self, program: &Path) -> String {
         let otherwise =
             if self.name == "SessionStart" { format!("exec echo \"{MISSING}\"") } else { "exit 0".to_owned() };
         let script = format!(r#"command -v "$0" >/dev/null || {otherwise}; exec "$0" "$@""#);

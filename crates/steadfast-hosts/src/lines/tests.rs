@@ -42,7 +42,7 @@ fn summary(reading: &Reading) -> (usize, i64, i64) {
 
 fn position(text: &str) -> Position {
     let from = text.len().saturating_sub(usize::try_from(ANCHOR_BYTES).unwrap());
-    Position { offset: text.len() as u64, anchor: text.as_bytes()[from..].to_vec(), carry: String::new() }
+    Position { offset: text.len() as u64, anchor: Anchor::of(&text.as_bytes()[from..]), carry: String::new() }
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Rule {
             Self::FixedN if max == 1 => "1 iteration is done".to_owned(),
             Self::FixedN => format!("{max} iterations are done"),
             Self::AllItems => {
-                format!("each of {} had its iteration", text::count(i64::try_from(items).unwrap_or(i64::MAX), "item"))
+                format!("each of {} had its iteration", text::count(items, "item"))
             }
             Self::Plateau(1) => "an iteration finds nothing left to improve".to_owned(),
             Self::Plateau(count) => format!("{count} iterations in a row find nothing left to improve"),

@@ -14,8 +14,8 @@ use crate::{SCHEMA_VERSION, Store, StoreError, beside, connect_read_only};
 
 /// How many copies from before a change of the schema are kept for each version.
 const KEPT_PER_VERSION: usize = 2;
-/// A larger store is not copied before additions to its schema, and a hook does not check its copy before a migration: a
-/// client may be waiting. A recovery checks each backup before it uses it.
+/// A larger store is not copied before additions to its schema, and not by a process with a deadline: a client may be
+/// waiting.
 const SMALL: u64 = 64 * 1024 * 1024;
 /// How long a process without a deadline waits for another one that makes the backup before a migration.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -75,9 +75,14 @@ impl Store {
         self.keep(&lock, &latest, is_wanted)
     }
 
+    /// A process with a deadline leaves a copy that takes longer than that to one without: it would begin anew each
+    /// time, and a client would wait in vain.
     fn lock_for_migration(&self) -> Result<BackupLock, StoreError> {
-        let patience =
-            self.end_of_migration().map_or(LOCK_PATIENCE, |end| end.saturating_duration_since(Instant::now()));
+        let end = self.end_of_migration();
+        if end.is_some() && !self.is_small() {
+            return Err(StoreError::Migrating(self.path.clone()));
+        }
+        let patience = end.map_or(LOCK_PATIENCE, |end| end.saturating_duration_since(Instant::now()));
         BackupLock::take(&self.path, patience)?.ok_or_else(|| StoreError::Migrating(self.path.clone()))
     }
 
@@ -89,8 +94,7 @@ impl Store {
         is_wanted: impl FnOnce(&Connection) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
         // Made where the lock's next holder removes what a killed process left.
-        let has_time = self.end_of_migration().is_none();
-        let copy = self.checked_copy(&lock.directory, has_time || self.is_small())?;
+        let copy = self.checked_copy(&lock.directory)?;
         if is_wanted(&connect_read_only(copy.path())?)? {
             copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
             sync_directory(target)?;

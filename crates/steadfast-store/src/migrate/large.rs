@@ -11,8 +11,9 @@ mod names;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
+use super::{additions, version};
 use crate::steps::Pace;
-use crate::{Store, StoreError, limit};
+use crate::{SCHEMA_VERSION, Store, StoreError, limit};
 
 /// A smaller table gets its indexes in a few dozen milliseconds.
 const LARGE: usize = 50_000;
@@ -64,8 +65,11 @@ impl LargeTable {
     /// The table of an old file that its migration gives an index.
     fn to_index(db: &Connection) -> Result<Option<&'static Self>, StoreError> {
         let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = ?1 AND tbl_name = ?2";
+        let is_migrated =
+            |table: &Self| Ok::<_, StoreError>(version(db)? == SCHEMA_VERSION && additions(db)? >= table.addition);
         for table in &LARGE_TABLES {
-            let is_there = db.table_exists(Some("main"), table.name)?;
+            // An index that the user removed is no reason for a copy that no migration would exchange.
+            let is_there = db.table_exists(Some("main"), table.name)? && !is_migrated(table)?;
             if is_there && !db.prepare(sql)?.exists([table.new_index, table.name])? {
                 return Ok(Some(table));
             }

@@ -107,7 +107,7 @@ fn open(detail: &RunDetail, goal: Option<&GoalPage>) -> Vec<String> {
     }
     let unread = detail.notes.iter().filter(|note| note.is_waiting()).count();
     if unread > 0 {
-        let count = text::count(i64::try_from(unread).unwrap_or(i64::MAX), "message");
+        let count = text::count(unread, "message");
         open.push(format!("No iteration has read {count} to the run."));
     }
     if !detail.under_way.is_empty() {

@@ -109,7 +109,7 @@ fn left_out(state: &TopState, section: Option<RowSection>, list: &mut TopList, c
         _ => return,
     };
     if count > 0 {
-        let count = steadfast_model::text::count(i64::try_from(count).unwrap_or(i64::MAX), noun);
+        let count = steadfast_model::text::count(count, noun);
         let text = format!("    … and {count} more; `/` finds them, `{command}` lists them");
         list.lines.push(state.palette.line(Tone::Quiet, words::cut(&text, columns)));
     }

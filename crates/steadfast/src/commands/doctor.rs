@@ -277,7 +277,7 @@ fn appointments(paths: &Paths) -> Option<DoctorCheck> {
     let rows = Store::open_existing(&paths.store).ok()?.read().appointments(None, None).ok()?;
     let open: Vec<Millis> = rows.iter().filter_map(|row| row.next_at_ms).collect();
     let next = clock::to_local(*open.iter().min()?);
-    let count = text::count(i64::try_from(open.len()).unwrap_or(i64::MAX), "appointment");
+    let count = text::count(open.len(), "appointment");
     if !watch_lock::is_held(&paths.home) {
         let detail = format!("{count}, the next at {next}, but `steadfast watch` does not run");
         return Some(warn("appointments", detail, "`steadfast watch --detach`; at login: `steadfast setup watch`"));

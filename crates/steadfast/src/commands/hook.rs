@@ -107,6 +107,8 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool, panicked:
     };
     let reply = ending_turn(&input, &paths, reply);
     print_reply(&input, &reply);
+    panicked::forget();
+    crash::panic_once("hook.answered");
     // A command in a prompt that is not answered here goes to the model.
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
         hook::command_passed(&input, &paths, client, clock::wall());

@@ -46,7 +46,7 @@ impl OtherStore {
 }
 
 pub(super) fn count(goals: usize) -> String {
-    text::count(i64::try_from(goals).unwrap_or(i64::MAX), "goal")
+    text::count(goals, "goal")
 }
 
 /// The newest store of the claude-goal plugin, if that plugin was used here.

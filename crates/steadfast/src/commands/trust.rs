@@ -32,7 +32,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
         runs::refuse_agent(&context)?;
         let count = ledger.revoke(&repository, arguments.name.as_ref().map(|_| items.as_slice()));
         ledger.write(&context.paths.home)?;
-        let text = format!("{} no longer trusted", text::count(i64::try_from(count).unwrap_or(i64::MAX), "file"));
+        let text = format!("{} no longer trusted", text::count(count, "file"));
         return Ok(CommandOutput { text, json: json!({"revoked": count}), code: 0 });
     }
     let states = |ledger: &Ledger| -> Vec<(TrustItem, State)> {
@@ -164,7 +164,7 @@ fn begins(file: &Path) -> Option<String> {
     let text = bounded::text(file, 1 << 20).ok()?;
     let lines = text.lines().count();
     let first = visible(&text::cut(text.lines().find(|line| !line.trim().is_empty())?.trim(), 100));
-    Some(format!("{first} ({})", text::count(i64::try_from(lines).unwrap_or(i64::MAX), "line")))
+    Some(format!("{first} ({})", text::count(lines, "line")))
 }
 
 /// Shows control characters and invisible ones by their numbers; further lines are indented.

@@ -14,6 +14,12 @@ use crate::slash_commands::SLASH_COMMANDS;
 /// Flags of every command; the page names them once.
 const EVERYWHERE: [&str; 5] = ["help", "version", "db", "json", "session"];
 
+/// A command may have a flag of its own with such a name.
+fn is_everywhere(argument: &Arg) -> bool {
+    let name = argument.get_id().as_str();
+    EVERYWHERE.contains(&name) && (argument.is_global_set() || ["help", "version"].contains(&name))
+}
+
 #[test]
 fn the_page_of_commands_is_current() {
     let mut cli = Cli::command().disable_help_subcommand(true);
@@ -36,7 +42,7 @@ fn write(command: &Command, parent: &str, level: usize, text: &mut String) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim().strip_prefix("Usage: ").unwrap_or_default().replace("\n       ", "\n");
     write!(text, "\n```text\n{usage}\n```\n").unwrap();
-    let is_shown = |it: &&Arg| !it.is_hide_set() && !EVERYWHERE.contains(&it.get_id().as_str());
+    let is_shown = |it: &&Arg| !it.is_hide_set() && !is_everywhere(it);
     let arguments: Vec<&Arg> = command.get_arguments().filter(is_shown).collect();
     if !arguments.is_empty() {
         let row = |argument: &&Arg| [code(&spelled(argument)), meaning(argument)];

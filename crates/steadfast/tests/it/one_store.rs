@@ -82,6 +82,53 @@ fn setup_imports_the_live_goal_of_the_plugin_and_the_session_keeps_it() {
     assert!(!again.stdout.contains("import"), "{again:?}");
 }
 
+/// An import has several transactions, and pauses the goals of the other store last.
+#[test]
+fn an_import_that_was_cut_short_is_completed_by_the_next_setup() {
+    let plugin = PluginAlone::with_goal();
+    let other = rusqlite::Connection::open(plugin.store()).unwrap();
+    let refuse = "CREATE TRIGGER refused BEFORE UPDATE ON goals BEGIN SELECT RAISE(ABORT, 'refused here'); END";
+    other.execute_batch(refuse).unwrap();
+    let cut_short = plugin.env.run(&["setup", "claude", "--yes"]);
+    assert!(cut_short.succeeds().stdout.contains("is not over: refused here"), "{cut_short:?}");
+    assert_eq!(plugin.one_store()["status"], "warn", "{}", plugin.one_store());
+
+    other.execute_batch("DROP TRIGGER refused").unwrap();
+    let completed = plugin.env.run(&["setup", "claude", "--yes"]);
+    assert!(completed.succeeds().stdout.contains("1 goal paused there"), "{completed:?}");
+    assert_eq!(plugin.one_store()["status"], "ok", "{}", plugin.one_store());
+    let again = plugin.env.run(&["setup", "claude", "--yes"]);
+    assert!(!again.succeeds().stdout.contains("import"), "{again:?}");
+}
+
+#[test]
+fn an_import_brings_what_waits_and_leaves_runs_alone() {
+    let plugin = PluginAlone::with_goal();
+    let store = plugin.store();
+    let there = |arguments: &[&str]| {
+        plugin.env.run(&[&["--db", store.to_str().unwrap()], arguments].concat()).succeeds();
+    };
+    there(&["goal", "start", "Then tidy up", "--queue", "--session", "s1"]);
+    let files = [("loop.yaml", "name: count\ndelay: 0\ncompletion: fixed-n\nmax: 1\n"), ("prompt.md", "go\n")];
+    let types = plugin.env.home().join("loops/count");
+    std::fs::create_dir_all(&types).unwrap();
+    files.iter().for_each(|(name, text)| std::fs::write(types.join(name), text).unwrap());
+    there(&["loop", "run", "count", "night", "--agent", "echo said"]);
+    let sql = |sql: &str| rusqlite::Connection::open(&store).unwrap().execute(sql, []).unwrap();
+    sql("UPDATE runs SET status = 'running', completed_at_ms = NULL");
+
+    let done = plugin.env.run(&["setup", "claude", "--yes"]);
+    assert!(done.succeeds().stdout.contains("1 goal paused there; left running there: 1 run"), "{done:?}");
+    let left = rusqlite::Connection::open(&store).unwrap();
+    let stops: i64 = left.query_row("SELECT count(stop_requested) FROM runs", [], |row| row.get(0)).unwrap();
+    assert_eq!(stops, 0, "no run was asked to end");
+    let waiting = plugin.env.run(&["goal", "queue", "--session", "s1", "--json"]).succeeds().json();
+    assert_eq!(waiting["queue"][0]["objective"], "Then tidy up", "{waiting}");
+    plugin.env.run(&["setup", "claude", "--yes"]).succeeds();
+    let waiting = plugin.env.run(&["goal", "queue", "--session", "s1", "--json"]).succeeds().json();
+    assert_eq!(waiting["queue"].as_array().unwrap().len(), 1, "once");
+}
+
 #[test]
 fn an_import_by_hand_ends_the_warning_of_doctor() {
     let plugin = PluginAlone::with_goal();

@@ -14,7 +14,7 @@ use crate::install::json::JsonDocument;
 use steadfast_model::text;
 
 /// How every command of ours ends.
-const COMMAND_END: &str = " hook codex";
+pub(crate) const COMMAND_END: &str = " hook codex";
 /// Seconds that Codex assumes where a hook names none.
 const DEFAULT_TIMEOUT: u64 = 600;
 /// For these it assumes one second and allows three.

@@ -222,6 +222,28 @@ fn a_caller_without_time_for_a_migration_changes_nothing() {
     Store::open_migrated_within(&path, Duration::from_secs(1)).unwrap();
 }
 
+#[test]
+fn a_caller_with_a_deadline_leaves_the_backup_of_a_large_file_to_another_process() {
+    let (_directory, path) = plugin_file();
+    read_write(&path).execute_batch("CREATE TABLE large AS SELECT zeroblob(70000000)").unwrap();
+    let late = Store::open_existing_within(&path, Duration::from_hours(1));
+    assert!(matches!(late, Err(StoreError::Migrating(_))), "{late:?}");
+    assert!(!beside(&path, "v5.bak").exists());
+    assert_whole(&Store::open_existing(&path).unwrap());
+    assert!(beside(&path, "v5.bak").exists());
+}
+
+#[test]
+fn an_index_that_the_user_removed_begins_no_copy() {
+    let (_directory, path) = earlier_store();
+    let db = read_write(&path);
+    migrate::add_from(&db, 3, 7);
+    db.execute_batch("DROP INDEX idx_responses_session").unwrap();
+    let store = Store::open_existing(&path).unwrap();
+    assert_whole(&store);
+    assert!(!has_table(&store.db, "steadfast_copy_of_responses"), "nothing would ever exchange it");
+}
+
 /// Each addition is a transaction of its own, so a process can be killed between any two of them.
 #[test]
 fn a_store_is_sound_after_each_addition_to_a_copied_table() {

@@ -58,8 +58,7 @@ impl Listing<'_> {
         }
         let more = total.saturating_sub(goals.len());
         if more > 0 {
-            lines
-                .push(format!("{} more; `--limit 0` lists all", text::count(i64::try_from(more).unwrap_or(0), "goal")));
+            lines.push(format!("{} more; `--limit 0` lists all", text::count(more, "goal")));
         }
         let wanted = if self.context.is_json { EVENTS_LISTED } else { EVENTS_SHOWN };
         let mut events = Vec::new();

@@ -4,6 +4,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use steadfast_app::hook;
 use steadfast_model::clock;
@@ -16,15 +17,25 @@ use steadfast_system::paths::Paths;
 const FLAG: &str = "--panicked";
 
 static CALL: OnceLock<[String; 2]> = OnceLock::new();
+/// A client reads one reply.
+static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// From here on, a panic concerns this call.
 pub(super) fn remember(input: &HookInput) {
     CALL.get_or_init(|| [input.session_id.clone(), input.event_name.clone()]);
 }
 
+/// From here on, a panic concerns no call: its reply is printed.
+pub(super) fn forget() {
+    IS_ANSWERED.store(true, Ordering::Relaxed);
+}
+
 /// Starts the program anew in this process, with the pipes of the client. Returns if it cannot, or if nothing is known of
-/// the call.
+/// the call or it is answered.
 pub(crate) fn report(cause: &str) {
+    if IS_ANSWERED.load(Ordering::Relaxed) {
+        return;
+    }
     let (Some([session, event]), Some(program)) = (CALL.get(), crate::programs::own()) else { return };
     let mut command = Command::new(program);
     command.args(std::env::args_os().skip(1)).args([FLAG, session, event, cause]);

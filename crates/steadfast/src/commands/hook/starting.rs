@@ -3,14 +3,13 @@
 
 use std::time::Duration;
 
-use steadfast_engine::old_runs;
 use steadfast_model::clock;
 use steadfast_model::hook::{HookEvent, HookInput, StartSource};
 use steadfast_store::{Store, StoreError};
 use steadfast_system::paths::Paths;
 use steadfast_system::watch_lock;
 
-use crate::{backups, watch};
+use crate::{backups, upkeep, watch};
 
 /// How long this waits for other processes in all: the client waits for the hook.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -35,6 +34,6 @@ pub(super) fn client_started(input: &HookInput, paths: &Paths) {
     }
     // A folder takes more than a transaction.
     if has_runs {
-        let _ = old_runs::step(&paths.home, &mut store, &paths.config.retention, clock::now());
+        upkeep::remove_old_runs(&mut store, paths, clock::now());
     }
 }

@@ -2,6 +2,7 @@
 //! worktrees and state files. `--dry-run` only lists what would be done.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,7 +82,9 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
         // What is old in all projects; the rest of it is left to `steadfast watch` and the next cleanup.
         for _ in 0..OLD_RUNS {
             let keep = &context.paths.config.retention;
-            if !old_runs::step(&context.paths.home, store, keep, context.now).unwrap_or_default() {
+            let stepped = old_runs::step(&context.paths.home, store, keep, context.now)?;
+            stepped.problems.iter().for_each(note_left);
+            if !stepped.is_more {
                 break;
             }
         }
@@ -116,10 +119,17 @@ fn remove_files(context: &RunContext, store: &Store, dry_run: bool) -> Result<Ve
         kind: context.kind,
         before_ms: context.now - Millis::from(days) * clock::DAY,
         // A run that cannot be read is there.
+        store_id: &store.read().file_id(),
         is_known: &|run_id| store.read().run(run_id).map_or(true, |row| row.is_some()),
         dry_run,
     };
-    Ok(files::remove_expired(&context.project, expiry)?)
+    let (removed, problems) = files::remove_expired(&context.project, expiry)?;
+    problems.iter().for_each(note_left);
+    Ok(removed)
+}
+
+fn note_left(problem: &impl Display) {
+    output::note(&format!("not removed: {problem}"));
 }
 
 impl Cleanup<'_> {

@@ -29,7 +29,7 @@ pub(super) fn say(context: &RunContext, arguments: &SayArgs) -> CommandResult {
     let (kind, name) = (row.plan.kind, row.plan.name.as_str());
     let done = if arguments.drop {
         let dropped = store.write(|db| db.drop_notes(&row.run_id))?;
-        Some(format!("removed {}", text::count(i64::try_from(dropped).unwrap_or(i64::MAX), "message")))
+        Some(format!("removed {}", text::count(dropped, "message")))
     } else if let Some(text) = &text {
         add(&mut store, &row.run_id, text, context)?;
         let waits = if context.is_live(&row)? {

@@ -7,7 +7,9 @@ use steadfast_app::action;
 use steadfast_hosts::install::Question;
 use steadfast_model::clock;
 use steadfast_model::goal::Actor;
-use steadfast_store::{Origin, Store};
+use steadfast_model::run::RunStatus;
+use steadfast_model::text;
+use steadfast_store::{Origin, RunFilter, Store};
 use steadfast_system::paths::Paths;
 
 use super::SetupSummary;
@@ -35,7 +37,10 @@ pub(super) fn import(arguments: &SetupArgs, summary: &mut SetupSummary) -> Resul
         };
         match taken {
             Ok(line) => summary.imports.push(line),
-            Err(error) => summary.notes.push(format!("the goals in {from} are not imported: {}", error.message)),
+            Err(error) => summary.notes.push(format!(
+                "the import of the goals in {from} is not over: {}; `steadfast setup` continues it",
+                error.message
+            )),
         }
     }
     Ok(())
@@ -49,14 +54,22 @@ fn agrees(goals: usize, from: &Path) -> Result<bool, CliError> {
 
 /// What the user deleted here stays deleted; `db import` brings it back.
 fn take(paths: &Paths, from: &Path) -> Result<String, CliError> {
-    let report = Store::open(&paths.store)?.import_new(from)?;
+    let mut store = Store::open(&paths.store)?;
+    let report = store.import_new(from)?;
     let origin = Origin { actor: Actor::User, place: "setup" };
-    let stopped = action::pause_all(&mut Store::open_existing(from)?, origin, clock::now())?;
+    let mut other = Store::open_existing(from)?;
+    let paused = action::pause_goals(&mut other, origin, clock::now())?.len();
+    let running = RunFilter { status: Some(RunStatus::Running), ..RunFilter::default() };
+    let runs = other.read().runs(running, usize::MAX)?.len();
+    store.end_import(from)?;
     // What waits has lost its waker, which watched the other store.
     watch::ensure(paths);
-    let paused = match stopped.paused.len() {
-        0 => String::new(),
-        paused => format!("; {} paused there", count(paused)),
-    };
-    Ok(format!("imported {} from {}{paused}", count(report.goals + report.to_history), from.display()))
+    let mut line = format!("imported {} from {}", count(report.goals + report.to_history), from.display());
+    if paused > 0 {
+        line += &format!("; {} paused there", count(paused));
+    }
+    if runs > 0 {
+        line += &format!("; left running there: {}", text::count(runs, "run"));
+    }
+    Ok(line)
 }

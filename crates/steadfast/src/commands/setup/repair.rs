@@ -43,7 +43,7 @@ impl Repairs {
     fn note(&mut self, product: &str, summary: &SetupSummary, done: Result<(), CliError>) {
         let files = summary.files.len();
         if files > 0 {
-            let files = text::count(i64::try_from(files).unwrap_or(i64::MAX), "file");
+            let files = text::count(files, "file");
             self.done.push(format!("set up {product} again ({files})"));
         }
         if let Err(error) = done {

@@ -5,9 +5,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use steadfast_app::upkeep;
 use steadfast_engine::interrupt::EndRequest;
-use steadfast_engine::old_runs;
 use steadfast_model::clock::{self, Millis};
 use steadfast_store::{Store, StoreError, StoreStamp};
 use steadfast_system::config::Config;
@@ -20,7 +18,7 @@ use super::{appointments, engines, goals};
 use crate::backups;
 use crate::error::{CliError, code};
 use crate::outbox::{self, Audience};
-use crate::output;
+use crate::{output, upkeep};
 
 /// The longest nap.
 const NAP: Millis = 1_000;
@@ -188,10 +186,8 @@ impl Watch {
         }
         let mut outlook = round.outlook;
         let now = clock::now();
-        upkeep::step(&mut store, &self.paths, now);
-        if let Err(error) = old_runs::step(&self.paths.home, &mut store, &self.paths.config.retention, now) {
-            upkeep::log_failure(&self.paths, &error);
-        }
+        upkeep::remove_old_rows(&mut store, &self.paths, now);
+        upkeep::remove_old_runs(&mut store, &self.paths, now);
         outbox::send(&self.paths, &mut store, Audience::Away);
         if let Some(at) = outbox::next_delivery(&self.paths, &store)? {
             outlook.look_at(at);

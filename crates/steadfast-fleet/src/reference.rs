@@ -1,0 +1,39 @@
+//! Writes `docs/reference/fleet.md` from the command line, and fails when the page differs. To write it again:
+//! `UPDATE_DOCS=1 cargo test -p steadfast-fleet reference`.
+
+use std::path::Path;
+
+use clap::CommandFactory as _;
+
+use steadfast_system::env_vars;
+
+use crate::cli::FleetCli;
+
+const INTRO: &str = "# Commands of the fleet
+
+The help of each command of `steadfast fleet`. How to run on many machines: [the fleet](../fleet.md). Add `--json` for
+JSON; the fields are those of [runs on one machine](json.md).
+
+<!-- Written from the code by crates/steadfast-fleet/src/reference.rs; do not edit. -->
+";
+
+#[test]
+fn the_page_of_the_fleet_is_current() {
+    let mut cli = FleetCli::command().disable_help_subcommand(true).term_width(100);
+    cli.build();
+    let mut text = INTRO.to_owned();
+    for command in cli.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
+        let help = command.render_help().to_string();
+        let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+        text += &format!("\n## steadfast fleet {}\n\n```text\n{}\n```\n", command.get_name(), lines.join("\n"));
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/fleet.md");
+    if env_vars::text("UPDATE_DOCS").is_some() {
+        fs_err::write(&page, &text).unwrap();
+    }
+    let written = fs_err::read_to_string(&page).unwrap_or_default();
+    assert!(
+        written == text,
+        "docs/reference/fleet.md is not what the code says: UPDATE_DOCS=1 cargo test -p steadfast-fleet reference"
+    );
+}
