@@ -4,14 +4,26 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use clap::{Command, CommandFactory as _};
 use serde_json::Value;
 use steadfast_model::goal::PausedReason;
 use strum::IntoEnumIterator as _;
 
 use super::{check, code, page, prose, repository, table};
+use crate::cli::Cli;
 
 /// Deeper fields are in the schema itself.
 const DEEPEST: usize = 3;
+
+/// Commands whose answers have no schema here, with the reason.
+const WITHOUT_SCHEMA: [(&str, &str); 4] = [
+    ("fleet", "the program steadfast-fleet answers; what it shares with loops has their schemas"),
+    ("hook", "the agent that calls it defines the answer"),
+    ("mcp", "the Model Context Protocol defines the answers"),
+    ("statusline", "prints a line of text for an agent's status bar, also with --json"),
+];
+/// The only schema that belongs to all commands.
+const OF_ALL_COMMANDS: &str = "error.schema.json";
 
 #[test]
 fn the_page_of_json_is_current() {
@@ -64,6 +76,64 @@ fn every_schema_knows_every_reason_of_a_pause() {
     assert!(lists >= 3, "the schemas of goals list the reasons");
 }
 
+#[test]
+fn every_command_has_a_schema_or_a_reason_to_have_none() {
+    let mut cli = Cli::command().disable_help_subcommand(true);
+    cli.build();
+    let mut commands = BTreeSet::new();
+    collect(&cli, "", &mut commands);
+    let mut named = BTreeSet::new();
+    for (name, schema) in all().into_iter().filter(|(name, _)| name != OF_ALL_COMMANDS) {
+        let of_schema = commands_in(schema["title"].as_str().unwrap());
+        let known: BTreeSet<String> = of_schema.intersection(&commands).cloned().collect();
+        assert!(!known.is_empty(), "the title of {name} names no command");
+        named.extend(known);
+    }
+    let without: BTreeSet<String> = WITHOUT_SCHEMA.iter().map(|(command, _)| (*command).to_owned()).collect();
+    let unknown: Vec<&String> = without.difference(&commands).chain(without.intersection(&named)).collect();
+    assert!(unknown.is_empty(), "WITHOUT_SCHEMA lists commands that do not exist or have a schema: {unknown:?}");
+    let missing: Vec<&String> = commands.iter().filter(|it| !named.contains(*it) && !without.contains(*it)).collect();
+    assert!(
+        missing.is_empty(),
+        "no schema in docs/schema names these commands in its title: {missing:?}.\n\
+        Add a schema, or the command and a reason to WITHOUT_SCHEMA"
+    );
+}
+
+/// All visible commands that do something by themselves, as they are typed after `steadfast`; the program alone is
+/// `steadfast`.
+fn collect(command: &Command, path: &str, commands: &mut BTreeSet<String>) {
+    if !command.is_subcommand_required_set() {
+        commands.insert(if path.is_empty() { command.get_name() } else { path }.to_owned());
+    }
+    for inner in command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help") {
+        collect(inner, format!("{path} {}", inner.get_name()).trim_start(), commands);
+    }
+}
+
+/// The commands that a title names: it lists them between commas and semicolons, each with its arguments.
+fn commands_in(title: &str) -> BTreeSet<String> {
+    let is_of_command = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
+    let command = |part: &str| part.split_whitespace().take_while(is_of_command).collect::<Vec<_>>().join(" ");
+    title.split([',', ';']).map(command).collect()
+}
+
+#[test]
+fn every_schema_is_held_against_real_answers() {
+    let mut tests = String::new();
+    let mut open = vec![repository().join("crates/steadfast/tests/it")];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs_err::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            tests.push_str(&fs_err::read_to_string(path).unwrap());
+        }
+    }
+    for (name, _) in all() {
+        assert!(tests.contains(&format!("\"{name}\"")), "no test in tests/it checks an answer against {name}");
+    }
+}
+
 /// The fields of an object, of the objects in a list and of its alternatives.
 fn fields(root: &Value, schema: &Value, place: &str, depth: usize, rows: &mut Vec<[String; 3]>) {
     let schema = followed(root, schema);
@@ -80,6 +150,7 @@ fn fields(root: &Value, schema: &Value, place: &str, depth: usize, rows: &mut Ve
         let path = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
         let target = followed(root, field);
         let said = field["description"].as_str().or(target["description"].as_str()).unwrap_or_default();
+        assert!(!said.is_empty(), "`{path}` of {} has no description", root["title"]);
         let row = [code(&path), kind_in(root, field), prose(said)];
         if !rows.contains(&row) {
             rows.push(row);

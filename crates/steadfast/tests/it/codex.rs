@@ -270,6 +270,7 @@ fn a_native_goal_drives_alone_comes_back_after_compaction_and_can_be_adopted() {
     env.codex(THREAD, "PostToolUse.create_goal", &json!({}));
     let none = env.thread_goal(&["status", "--json"]);
     assert_eq!((none.code, &none.json()["native_goal"]), (2, &json!("write three haikus")));
+    crate::schemas::check("goal-status.schema.json", &none.json());
     let compacted = env.codex(THREAD, "SessionStart.compact", &json!({}));
     let context = text(&compacted["hookSpecificOutput"]["additionalContext"]).to_owned();
     assert!(context.contains("write three haikus"), "{context}");

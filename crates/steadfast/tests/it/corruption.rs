@@ -144,6 +144,7 @@ fn a_damaged_store_is_reported_with_its_path_and_the_command_that_recovers_it() 
 
     let recovered = world.env.run(&["db", "recover", "--json"]).succeeds().json();
     assert_eq!(recovered["outcome"], "rebuilt");
+    crate::schemas::check("db-recover.schema.json", &recovered);
     assert!(fs::read(recovered["kept"].as_str().unwrap()).unwrap() == bytes, "the damaged file is kept");
     assert_eq!(goals_of(&world.history().succeeds().json()), world.goals);
     let goal = world.env.status();

@@ -46,6 +46,7 @@ fn is_empty(folder: &Path) -> bool {
 fn every_promise_holds_and_no_user_file_is_touched() {
     let (home, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (summary, story) = finish(start(home.path(), temp.path()));
+    crate::schemas::check("demo.schema.json", &summary);
     assert_eq!(summary["ok"], json!(true), "{summary:#}");
     assert_eq!(summary["tokens_counted"], summary["tokens_expected"]);
     assert!(summary["tokens_expected"].as_i64().unwrap() > 0);

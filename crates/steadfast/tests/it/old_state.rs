@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::runs::World;
+use crate::schemas::check;
 
 /// Prints what it was asked, and keeps it for the test.
 const ASKING: &str =
@@ -67,6 +68,7 @@ fn a_loop_of_the_documented_form_is_resumed_where_it_was() {
     assert_eq!(facts, [&json!("killed"), &json!(2), &json!(4), &Value::Null]);
     assert_eq!(status["history"][1]["reasoning"], json!("fine"));
     let again = world.run(&["pipeline", "import"]);
+    check("run-import.schema.json", &world.run(&["loop", "import", "--json"]).succeeds().json());
     assert!(again.succeeds().stdout.contains("is here already"), "{again:?}");
     assert!(before.iter().all(|file| files(&world).contains(file)), "an original was changed");
     let progress = std::fs::read_to_string(world.claude("loop-progress/progress-old.txt")).unwrap();

@@ -285,6 +285,7 @@ fn runs_of_the_fleet_are_shown_where_one_is_known_and_trouble_is_one_line() {
     assert!(page.find("remote (work)") < page.find("over (work)"), "live ones first: {page}");
     let json = env.run(&["top", "--once", "--json"]).json();
     assert_eq!(json["fleet"]["runs"][0]["name"], json!("remote"), "{json}");
+    crate::schemas::check("top.schema.json", &json);
 }
 
 #[test]

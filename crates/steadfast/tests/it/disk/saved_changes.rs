@@ -12,6 +12,7 @@ fn a_read_that_fails_after_the_change_does_not_undo_the_answer() {
     let json = paused.succeeds().json();
     assert_eq!(json["goal"]["status"], "paused", "{json}");
     assert!(json["incomplete"].as_str().unwrap().contains("the change is saved"), "{json}");
+    crate::schemas::check("goal-status.schema.json", &json);
     let started = env.run(&["goal", "start", "y", "--session", "s2"]);
     assert!(started.succeeds().stdout.contains("Goal started: y"), "{started:?}");
     env.execute("ALTER TABLE away RENAME TO verifications");
