@@ -25,7 +25,8 @@ fn the_page_of_the_fleet_is_current() {
     for command in cli.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
         let help = command.render_help().to_string();
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-        text += &format!("\n## steadfast fleet {}\n\n```text\n{}\n```\n", command.get_name(), lines.join("\n"));
+        let name = command.get_name();
+        text += &["\n## steadfast fleet ", name, "\n\n```text\n", &lines.join("\n"), "\n```\n"].concat();
     }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/fleet.md");
     if env_vars::text("UPDATE_DOCS").is_some() {

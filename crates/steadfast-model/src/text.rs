@@ -195,7 +195,7 @@ pub fn thousands(number: i64) -> String {
 }
 
 /// `1 turn`, `2 turns`.
-pub fn count<Number: Display + PartialEq + From<u8>>(number: Number, noun: &str) -> String {
+pub fn count<Number: Copy + Display + PartialEq + From<u8>>(number: Number, noun: &str) -> String {
     let plural = if number == Number::from(1) { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }

@@ -36,7 +36,7 @@ fn files(directory: &Path) -> BTreeMap<String, (usize, String)> {
 
 fn fingerprint(bytes: &[u8]) -> (usize, String) {
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
-    (bytes.len(), steadfast_model::text::fingerprint(&text))
+    (bytes.len(), text::fingerprint(&text))
 }
 
 pub(crate) fn file_with(bytes: &[u8]) -> (TempDir, PathBuf) {

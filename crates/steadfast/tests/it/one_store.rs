@@ -112,7 +112,9 @@ fn an_import_brings_what_waits_and_leaves_runs_alone() {
     let files = [("loop.yaml", "name: count\ndelay: 0\ncompletion: fixed-n\nmax: 1\n"), ("prompt.md", "go\n")];
     let types = plugin.env.home().join("loops/count");
     std::fs::create_dir_all(&types).unwrap();
-    files.iter().for_each(|(name, text)| std::fs::write(types.join(name), text).unwrap());
+    for (name, text) in files {
+        std::fs::write(types.join(name), text).unwrap();
+    }
     there(&["loop", "run", "count", "night", "--agent", "echo said"]);
     let sql = |sql: &str| rusqlite::Connection::open(&store).unwrap().execute(sql, []).unwrap();
     sql("UPDATE runs SET status = 'running', completed_at_ms = NULL");

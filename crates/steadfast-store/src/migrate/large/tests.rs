@@ -134,7 +134,7 @@ fn a_migration_that_ran_out_of_time_is_continued() {
     let (_directory, path) = plugin_file();
     let before = rows(&read_write(&path), OF_EVENTS);
     begin_to_copy(&path, "steadfast_copy_of_goal_events");
-    assert_eq!(migrate::version(&read_write(&path)).unwrap(), 5, "the plugin still can use it");
+    assert_eq!(version(&read_write(&path)).unwrap(), 5, "the plugin still can use it");
 
     let store = Store::open_existing(&path).unwrap();
     assert_whole(&store);
@@ -217,7 +217,7 @@ fn a_caller_without_time_for_a_migration_changes_nothing() {
     read_write(&path).execute("DELETE FROM goal_events", []).unwrap();
     let old = Store::open_migrated_within(&path, Duration::from_secs(1));
     assert!(matches!(old, Err(StoreError::Migrating(_))), "{old:?}");
-    assert_eq!(migrate::version(&read_write(&path)).unwrap(), 5);
+    assert_eq!(version(&read_write(&path)).unwrap(), 5);
     drop(Store::open_existing(&path).unwrap());
     Store::open_migrated_within(&path, Duration::from_secs(1)).unwrap();
 }

@@ -64,12 +64,12 @@ fn take(paths: &Paths, from: &Path) -> Result<String, CliError> {
     store.end_import(from)?;
     // What waits has lost its waker, which watched the other store.
     watch::ensure(paths);
-    let mut line = format!("imported {} from {}", count(report.goals + report.to_history), from.display());
+    let mut parts = vec![format!("imported {} from {}", count(report.goals + report.to_history), from.display())];
     if paused > 0 {
-        line += &format!("; {} paused there", count(paused));
+        parts.push(format!("{} paused there", count(paused)));
     }
     if runs > 0 {
-        line += &format!("; left running there: {}", text::count(runs, "run"));
+        parts.push(format!("left running there: {}", text::count(runs, "run")));
     }
-    Ok(line)
+    Ok(parts.join("; "))
 }

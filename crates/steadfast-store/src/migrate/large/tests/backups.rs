@@ -23,7 +23,7 @@ fn a_half_copied_file_without_its_backup_gets_one() {
     fs_err::remove_file(beside(&path, "v5.bak")).unwrap();
     assert_whole(&Store::open_existing(&path).unwrap());
     let kept = read_backup(&path, "v5.bak");
-    assert_eq!(migrate::version(&kept).unwrap(), 5);
+    assert_eq!(version(&kept).unwrap(), 5);
     assert!(rows(&kept, OF_EVENTS) == before);
     assert!(!beside(&path, "v5-latest.bak").exists(), "nothing changed since");
 }
@@ -39,7 +39,7 @@ fn what_the_plugin_did_during_the_copy_is_in_a_second_backup() {
     assert!(fs_err::read(beside(&path, "v5.bak")).unwrap() == first, "the first backup stays");
 
     let kept = read_backup(&path, "v5-latest.bak");
-    assert_eq!((migrate::version(&kept).unwrap(), rows(&kept, LATE)), (5, vec![vec![1.into()]]));
+    assert_eq!((version(&kept).unwrap(), rows(&kept, LATE)), (5, vec![vec![1.into()]]));
     drop(kept);
     // It is a half-copied file, which opens like any other.
     let (_other, copy) = file_with(&fs_err::read(beside(&path, "v5-latest.bak")).unwrap());
