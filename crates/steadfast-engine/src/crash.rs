@@ -1,11 +1,12 @@
 //! Points at which a test can kill the process as if by `kill -9`, or hold it and kill another one:
 //! `STEADFAST_CRASH_AT=point[:nth[:hold]]`. All points are listed here, so that a test over all of them includes new
-//! ones. Servers and the engine have places of their own, at which a test can make them panic. In release builds all of them do nothing.
+//! ones. Servers and the engine have places of their own, at which a test can make them panic. In release builds all of
+//! them do nothing.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
@@ -93,11 +94,15 @@ pub(crate) fn point(point: CrashPoint) {
     point_of(point, *count);
 }
 
-/// Panics if the environment names this place of a server, once in a process.
+/// Panics if the environment names this place of a server: the first time that a process reaches it, or, with `place:N`,
+/// the Nth time.
 pub fn panic_once(place: &str) {
-    static IS_DONE: AtomicBool = AtomicBool::new(false);
-    let is_asked = cfg!(debug_assertions) && env_vars::text(env_vars::CRASH_AT).as_deref() == Some(place);
-    assert!(!is_asked || IS_DONE.swap(true, Ordering::Relaxed), "a test asked for this");
+    static REACHED: AtomicU32 = AtomicU32::new(0);
+    let wanted = if cfg!(debug_assertions) { env_vars::text(env_vars::CRASH_AT) } else { None };
+    let Some(wanted) = wanted else { return };
+    let (name, nth) = wanted.split_once(':').unwrap_or((&wanted, "1"));
+    let is_here = name == place && nth.parse() == Ok(REACHED.fetch_add(1, Ordering::Relaxed) + 1);
+    assert!(!is_here, "a test asked for this");
 }
 
 /// Which attempt of its run the one in this directory is, for tests that kill the supervisor of a certain one.

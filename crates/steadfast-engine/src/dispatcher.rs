@@ -205,6 +205,7 @@ impl Dispatcher<'_, '_> {
 
     /// One step: decide, save, show, carry out.
     fn step(&mut self, event: RunEvent) -> Result<(), DriveError> {
+        leaving::park_after_panic();
         let now = clock::now();
         let step = machine::step(&self.plan, self.run.clone(), event.without_secrets(), now);
         if step.run != self.run || !step.records.is_empty() {
@@ -222,6 +223,7 @@ impl Dispatcher<'_, '_> {
             }
         }
         for act in step.acts {
+            leaving::park_after_panic();
             match act {
                 Act::Start(id) => self.start(id),
                 Act::Check { id, checks } => self.check(id, checks)?,

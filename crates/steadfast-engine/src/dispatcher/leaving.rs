@@ -2,8 +2,10 @@
 //! it stops its agents, and names what it could not stop. A panic stops them too. The run stays as the store has it, and
 //! the next engine continues it.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -15,12 +17,21 @@ use steadfast_system::process::ProcessId;
 use super::{Dispatcher, DriveError, EngineMessage};
 use crate::attempt::{Attempt, AttemptState};
 use crate::crash;
+use crate::process::Cancel;
 use crate::run_folder::RunFolder;
+
+/// Set while the agents are stopped after a panic, before the process ends.
+static IS_PANICKING: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread stops an agent after a panic.
+    static STOPS_AGENT: Cell<bool> = const { Cell::new(false) };
+}
 
 impl Dispatcher<'_, '_> {
     /// Drives the run. Whatever the error or panic, no agent works on without an engine.
     pub(super) fn drive(&mut self, messages: &mpsc::Receiver<EngineMessage>) -> Result<(), DriveError> {
-        stop_agents_on_panic(&self.folder, self.engine.grace);
+        stop_agents_on_panic(&self.folder, self.stopping.clone(), self.engine.grace);
         let driven = self.run_as_engine(messages);
         if driven.is_err() {
             self.leave();
@@ -52,15 +63,29 @@ impl Dispatcher<'_, '_> {
 
 /// From now on, a panic stops the agents of a run before it is reported. The process ends then, and packages are built
 /// without unwinding, so nothing else is left to do it.
-fn stop_agents_on_panic(folder: &RunFolder, grace: Duration) {
+fn stop_agents_on_panic(folder: &RunFolder, stopping: Cancel, grace: Duration) {
     let folder = folder.clone();
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
+        if STOPS_AGENT.get() {
+            // Stopping them fails. The hook of the process ends it.
+            before(info);
+            return;
+        }
+        if IS_PANICKING.swap(true, Ordering::Relaxed) {
+            park();
+        }
+        // Attempts that are about to start end by themselves.
+        stopping.cancel();
         let attempts: Vec<Attempt> = folder.attempts().into_iter().map(Attempt::in_directory).collect();
         thread::scope(|scope| {
             for attempt in &attempts {
-                // Best effort: the time limit of an attempt holds without an engine.
-                let stop = move || drop(attempt.stop_agent(grace));
+                let stop = move || {
+                    STOPS_AGENT.set(true);
+                    // Best effort: the time limit of an attempt holds without an engine.
+                    drop(attempt.stop_agent(grace));
+                    STOPS_AGENT.set(false);
+                };
                 if thread::Builder::new().spawn_scoped(scope, stop).is_err() {
                     stop();
                 }
@@ -68,6 +93,21 @@ fn stop_agents_on_panic(folder: &RunFolder, grace: Duration) {
         });
         before(info);
     }));
+}
+
+/// After a panic on another thread, the engine decides and saves nothing more: that its agents were stopped is no outcome
+/// of theirs.
+pub(super) fn park_after_panic() {
+    if IS_PANICKING.load(Ordering::Relaxed) {
+        park();
+    }
+}
+
+/// Waits for the end of the process.
+fn park() -> ! {
+    loop {
+        thread::park();
+    }
 }
 
 /// What still lives of an attempt that was stopped, in words.

@@ -134,3 +134,30 @@ fn a_panic_of_the_engine_stops_the_agents() {
         assert_eq!(world.lines("tries").len(), 1, "{place}");
     }
 }
+
+/// Its other agents are stopped, and what they did until then is no failure of theirs.
+#[test]
+fn a_panic_beside_a_working_agent_changes_nothing_of_the_run() {
+    let world = World::new();
+    let agent = world.agent(LONG);
+    let quick =
+        world.agent("cat > /dev/null; for _ in $(seq 100); do [ -s pids ] && break; sleep 0.1; done; echo done");
+    let stage = |name: &str, agent: &str, needs: &str| {
+        format!(
+            "  - {{name: {name}, prompt: go, agent: \"{agent}\", needs: [{needs}], completion: fixed-n, runs: 1,\
+             limits: {{errors: 1}}}}\n"
+        )
+    };
+    let stages = [stage("long", &agent, ""), stage("quick", &quick, ""), stage("next", &quick, "quick")].concat();
+    world.write(&world.in_project("p.yaml"), &format!("name: p\ndefaults: {{delay: 0}}\nstages:\n{stages}"));
+    let mut command = world.env.command(&["pipeline", "run", "./p.yaml", "p"]);
+    command.env("STEADFAST_CRASH_AT", "attempt.wait:3");
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("internal error at"), "{said}");
+    ends(agent_of(&world));
+    assert_eq!(world.env.sql("SELECT status FROM runs"), [["running"]], "{said}");
+    assert_eq!(world.env.sql("SELECT count(*) FROM run_iterations WHERE stage = 1"), [["0"]]);
+    std::fs::write(world.env.path("agent-0.sh"), "cat > /dev/null; echo done").unwrap();
+    world.run(&["pipeline", "resume", "p"]).succeeds();
+}
