@@ -1,7 +1,7 @@
 //! Removes what runs leave that were over long ago: first what their agents printed, later their folders, worktrees and
 //! rows. A run whose engine died long ago ends before that, when it was saved last. A run with unsaved work in a worktree
 //! stays, and so does one whose end no public file shows yet. The outputs of agents that `steadfast watch` started are
-//! bounded too. Files that cannot be read or removed hold up only their own run, until the next walk.
+//! bounded too. Files and rows that cannot be read or removed hold up only their own run, until the next walk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,10 +84,18 @@ pub fn step(home: &Path, store: &mut Store, keep: &RetentionConfig, now: Millis)
     Ok(stepped)
 }
 
-/// Notes a problem with files; a store that fails ends the step.
-fn unless_files_fail(done: Result<bool, OldRunsError>, problems: &mut Vec<io::Error>) -> Result<bool, StoreError> {
+/// Notes a problem with the files or the row of a run; a store that fails ends the step.
+fn unless_store_fails(
+    done: Result<bool, OldRunsError>,
+    run_id: &str,
+    problems: &mut Vec<io::Error>,
+) -> Result<bool, StoreError> {
     match done {
         Ok(done) => Ok(done),
+        Err(OldRunsError::Store(error)) if error.is_of_row() => {
+            problems.push(io::Error::other(format!("run {run_id}: {error}")));
+            Ok(false)
+        }
         Err(OldRunsError::Store(error)) => Err(error),
         Err(OldRunsError::Io(error)) => {
             problems.push(error);
@@ -116,7 +124,7 @@ fn end_dead_run(
         // A run of another home has no folder here. `steadfast watch` starts the engines of detached runs again.
         let may_live = !folder.path().is_dir() && line.engine.and_then(ProcessId::is_alive).unwrap_or(false);
         let is_left = line.updated_at_ms < before && !folder.is_detached() && !may_live;
-        if is_left && unless_files_fail(end_if_dead(home, store, &line), problems)? {
+        if is_left && unless_store_fails(end_if_dead(home, store, &line), &line.run_id, problems)? {
             return Ok(Some(line.run_id));
         }
     }
@@ -124,8 +132,13 @@ fn end_dead_run(
 }
 
 fn end_if_dead(home: &Path, store: &mut Store, line: &RunLine) -> Result<bool, OldRunsError> {
-    // While this lock is held, no engine can resume the run.
-    let Some(_lock) = RunLock::try_take(home, &line.run_id)? else { return Ok(false) };
+    // While this lock is held, no engine can resume the run. A run of another home has no folder here, and gets none:
+    // with one, it would count as a run of this home.
+    let is_here = RunFolder::at(home, &line.run_id).path().is_dir();
+    let lock = if is_here { RunLock::try_take(home, &line.run_id)? } else { None };
+    if is_here && lock.is_none() {
+        return Ok(false);
+    }
     let Some(row) = store.read().run(&line.run_id)?.filter(|row| row.updated_at_ms == line.updated_at_ms) else {
         return Ok(false);
     };
@@ -160,7 +173,7 @@ fn walk_on(
 ) -> Result<Option<String>, StoreError> {
     let runs = store.read().runs_over(before, position, WALKED)?;
     for run in &runs {
-        if unless_files_fail(remove_if_free(home, store, run, remove), problems)? {
+        if unless_store_fails(remove_if_free(home, store, run, remove), &run.run_id, problems)? {
             return Ok(Some(run.run_id.clone()));
         }
     }

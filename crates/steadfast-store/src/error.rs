@@ -61,9 +61,7 @@ impl StoreError {
             Self::Full(_) => DiskFault::Full.hint(),
             Self::Disk { fault, .. } => fault.hint(),
             Self::Busy(_) => "try again in a moment; `steadfast doctor` shows who may hold it",
-            Self::Migrating(_) => {
-                "it continues with the next hook; a command such as `steadfast goal status` completes it"
-            }
+            Self::Migrating(_) => "a command such as `steadfast goal status` completes it",
             Self::Stale => "run the command again",
             Self::RunIsLive { .. } => "choose another name, or end the one that is running",
             Self::Sql { source: error, .. } | Self::Query(error) if is_damage(error) => RECOVER,
@@ -81,6 +79,17 @@ impl StoreError {
         match self {
             Self::Corrupt { .. } | Self::SearchIndex(_) => true,
             Self::Query(error) | Self::Sql { source: error, .. } => is_damage(error),
+            _ => false,
+        }
+    }
+
+    /// Whether only the values of one row cannot be read, perhaps because a newer program wrote them.
+    pub fn is_of_row(&self) -> bool {
+        match self {
+            Self::Value(_) => true,
+            Self::Query(error) | Self::Sql { source: error, .. } => {
+                matches!(error, rusqlite::Error::FromSqlConversionFailure(..))
+            }
             _ => false,
         }
     }

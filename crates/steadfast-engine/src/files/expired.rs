@@ -13,6 +13,9 @@ use super::document::{CLAUDE, Document, Lock, files_named};
 use super::{FilesError, PIPELINES, ProjectPlace, address};
 use crate::durable;
 
+/// How long after the end of a run its files are written, by an engine that waited for room or the next one.
+const PUBLISHED_WITHIN: Millis = clock::DAY;
+
 /// Which files to remove.
 #[derive(Clone, Copy)]
 pub struct Expiry<'a> {
@@ -45,15 +48,18 @@ fn remove_files_of(
     expiry: Expiry<'_>,
     removed: &mut Vec<PathBuf>,
 ) -> Result<(), FilesError> {
-    if !is_expired(place, name, expiry)? {
+    if expired_end(place, name, expiry)?.is_none() {
         return Ok(());
     }
     // The run may begin anew before the lock is taken.
     let lock = if expiry.dry_run { None } else { Some(Lock::take(place)?) };
-    if lock.is_some() && !is_expired(place, name, expiry)? {
-        return Ok(());
-    }
-    for path in files_of(place, expiry.kind, name)?.into_iter().filter(|path| is_old(path, expiry.before_ms)) {
+    let Some(ended) = expired_end(place, name, expiry)? else { return Ok(()) };
+    // Views write the state again long after the end, and who edits anything edits the other files.
+    let is_unchanged = |path: &PathBuf| {
+        let is_state = path.extension().is_some_and(|extension| extension == "json");
+        is_older(path, if is_state { expiry.before_ms } else { ended + PUBLISHED_WITHIN })
+    };
+    for path in files_of(place, expiry.kind, name)?.into_iter().filter(is_unchanged) {
         if lock.is_some() {
             durable::if_exists(fs_err::remove_file(&path))?;
             remove_empty_folders(place, expiry.kind, &path)?;
@@ -81,25 +87,25 @@ fn names(place: &ProjectPlace, kind: RunKind) -> Result<Vec<String>, FilesError>
 /// Around the name of a loop.
 const LOOP_STATE: [&str; 2] = ["loop-state-", ".json"];
 
-/// Whether a state shows a run of the store that ended long ago and that it no longer has, and no engine holds its name.
-fn is_expired(place: &ProjectPlace, name: &str, expiry: Expiry<'_>) -> Result<bool, FilesError> {
+/// When a run ended, if its state shows that this was long ago and that it is of this store, the store no longer has it,
+/// and no engine holds its name.
+fn expired_end(place: &ProjectPlace, name: &str, expiry: Expiry<'_>) -> Result<Option<Millis>, FilesError> {
     let mut document = match expiry.kind {
         RunKind::Loop => Document::new(&[CLAUDE, &LOOP_STATE.join(name)], Value::is_object),
         RunKind::Pipeline => Document::new(&[CLAUDE, PIPELINES, name, "state.json"], Value::is_object),
     };
     // A directory or a link in place of the file is not ours.
-    let Ok(Some(state)) = document.peek(place) else { return Ok(false) };
+    let Ok(Some(state)) = document.peek(place) else { return Ok(None) };
     let text = |field: &str| state.get(field).and_then(Value::as_str);
     let (Some(run_id), Some(status), Some(session)) = (text("run_id"), text("status"), text("session")) else {
-        return Ok(false);
+        return Ok(None);
     };
-    let ended = text("completed_at").and_then(clock::parse_rfc3339);
-    let is_over = status != "running" && ended.is_some_and(|ended| ended < expiry.before_ms);
+    let ended = text("completed_at").and_then(clock::parse_rfc3339).filter(|ended| *ended < expiry.before_ms);
     let is_ours = text(super::state::STORE_ID) == Some(expiry.store_id);
-    if !is_over || !is_ours || (expiry.is_known)(run_id) || session.parse::<RunName>().is_err() {
-        return Ok(false);
+    if status == "running" || !is_ours || (expiry.is_known)(run_id) || session.parse::<RunName>().is_err() {
+        return Ok(None);
     }
-    Ok(address::holder(place.root(), expiry.kind, session)?.is_none())
+    Ok(ended.filter(|_| address::holder(place.root(), expiry.kind, session).is_ok_and(|holder| holder.is_none())))
 }
 
 /// The files of a run that Steadfast writes, the state last: without it, the others are not found again.
@@ -136,8 +142,8 @@ fn is_of_stage(path: &Path) -> bool {
     file_name(path).is_some_and(|name| ["progress.md", "output.md"].contains(&name) || is_run(name))
 }
 
-/// Whether a plain file was not changed since. The end of the run is in the time of the file system here.
-fn is_old(path: &Path, before_ms: Millis) -> bool {
+/// Whether a plain file was changed last before a moment. The moment is in the time of the file system here.
+fn is_older(path: &Path, before_ms: Millis) -> bool {
     let before = u64::try_from(before_ms).map(|before| SystemTime::UNIX_EPOCH + Duration::from_millis(before));
     let changed =
         path.symlink_metadata().ok().filter(std::fs::Metadata::is_file).and_then(|found| found.modified().ok());

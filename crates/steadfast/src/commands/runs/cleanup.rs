@@ -75,7 +75,11 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
         let mut names = BTreeSet::new();
         cleanup.newest = lines.iter().filter(|line| names.insert(&line.name)).map(|line| line.run_id.clone()).collect();
         for line in &lines {
-            cleanup.clean_run(store, line)?;
+            // A row that cannot be read holds up no other run.
+            match store.read().run(&line.run_id) {
+                Err(error) if error.is_of_row() => note_left(&format!("run {}: {error}", line.run_id)),
+                _ => cleanup.clean_run(store, line)?,
+            }
         }
     }
     if let Some(store) = store.as_mut().filter(|_| !arguments.dry_run) {

@@ -213,6 +213,9 @@ fn cleanup_removes_the_state_files_of_runs_that_are_gone_from_the_store() {
     assert_eq!(unchanged["files"], json!([]), "the store has all of them");
     // What was edited was written again.
     age_files(&world.claude(""), 100);
+    let late =
+        std::fs::File::options().write(true).open(world.claude("pipeline-runs/gone/stage-1-one/output.md")).unwrap();
+    late.set_modified(std::time::SystemTime::now() - Duration::from_hours(95 * 24)).unwrap();
     world.write(&world.claude("pipeline-runs/edited/stage-1-one/notes.md"), "mine");
     world.write(&world.claude("loop-progress/progress-edited.txt"), "mine");
     env.execute("DELETE FROM runs WHERE name <> 'kept'");
@@ -244,7 +247,8 @@ fn cleanup_removes_the_state_files_of_runs_that_are_gone_from_the_store() {
     assert!(!left("loop-state-gone.json") && !left("loop-progress/artifacts-gone"));
     assert!(left("pipeline-runs/gone"), "`pipeline cleanup` removes those of pipelines");
     clean("pipeline", &[]);
-    assert!(!left("pipeline-runs/gone") && !left("pipeline-runs/gone.previous-1"));
+    assert!(left("pipeline-runs/gone/stage-1-one/output.md"), "changed five days after the end of its run");
+    assert!(!left("pipeline-runs/gone/state.json") && !left("pipeline-runs/gone.previous-1"));
     assert!(left("pipeline-runs/kept/state.json") && left("pipeline-runs/edited/stage-1-one/notes.md"));
     assert!(!left("pipeline-runs/edited/state.json"));
 }
@@ -295,4 +299,24 @@ fn a_dead_run_whose_files_cannot_be_read_holds_up_no_other() {
     );
     let log = std::fs::read_to_string(env.home().join("log/upkeep.log")).unwrap();
     assert!(log.contains(lock.to_str().unwrap()), "{log}");
+}
+
+/// As a later version may write it.
+#[test]
+fn a_run_whose_row_cannot_be_read_holds_up_no_other() {
+    let world = World::new();
+    let env = &world.env;
+    world.loop_type("count", "completion: fixed-n\nmax: 3");
+    let agent = world.agent("echo said");
+    for name in ["unreadable", "over"] {
+        let mut command = env.command(&["loop", "run", "count", name, "--agent", &agent]);
+        finish(command.env("STEADFAST_CRASH_AT", "engine.started:2"), b"");
+    }
+    env.execute("UPDATE runs SET plan_json = '{}' WHERE name = 'unreadable'");
+    age_runs(env, 20);
+    age_runs(env, 20);
+    let cleaned = world.run(&["loop", "cleanup"]);
+    assert!(cleaned.succeeds().stderr.contains("not removed: run "), "{cleaned:?}");
+    let statuses = env.sql("SELECT name, status FROM runs ORDER BY name");
+    assert_eq!(statuses, [["over", "unknown_termination"], ["unreadable", "running"]]);
 }
