@@ -77,12 +77,14 @@ pub fn checked(id: &str) -> Result<String, SessionError> {
     if fine { Ok(id.to_owned()) } else { Err(SessionError::Malformed(text::cut(&text::printable(id), 60))) }
 }
 
-/// The id of the one known session that begins like this. An id that no session has may be that of a new one.
+/// The id of the one known session that begins like this. An id that no session has may be that of a new one: names that
+/// a script gave its sessions, such as `night-1` and `night-10`, are taken as they are.
 fn completed(db: Db<'_>, id: &str) -> Result<String, SessionError> {
     if id.len() < SHORTEST_PREFIX {
         return Ok(id.to_owned());
     }
     let mut found = db.sessions_by_id(id)?;
+    found.retain(|known| known == id || is_of_client(known));
     match found.len() {
         0 => Ok(id.to_owned()),
         1 => Ok(found.remove(0)),
@@ -92,6 +94,11 @@ fn completed(db: Db<'_>, id: &str) -> Result<String, SessionError> {
             Err(SessionError::Ambiguous(id.to_owned(), lines.join("\n")))
         }
     }
+}
+
+/// Whether an id is one that clients make: a UUID, as far as it matters here.
+fn is_of_client(id: &str) -> bool {
+    id.split_once('-').is_some_and(|(first, _)| first.len() == 8 && first.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 fn live_sessions_in(db: Db<'_>, directory: &Path) -> Result<Vec<Session>, StoreError> {

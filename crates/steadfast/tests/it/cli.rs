@@ -208,6 +208,17 @@ fn a_goal_is_found_by_the_id_that_session_list_prints() {
     env.run(&["goal", "status", "--session", "019a"]).fails_status_without_goal();
 }
 
+/// Scripts give sessions names of their own, one of which may be the beginning of another.
+#[test]
+fn a_name_of_a_session_is_not_the_beginning_of_another() {
+    let env = Env::new();
+    env.hook("nightly-10", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    for session in ["nightly-10", "nightly-1"] {
+        let started = env.run(&["goal", "start", "Ship it", "--session", session, "--json"]).succeeds().json();
+        assert_eq!(started["goal"]["session_id"], session);
+    }
+}
+
 impl crate::env::Output {
     fn fails_status_without_goal(&self) {
         assert_eq!((self.code, self.stdout.starts_with("no goal for session")), (2, true), "{self:?}");
