@@ -38,6 +38,8 @@ pub struct FileReading {
     from: Position,
     /// When the file was created; only known in its first reading.
     created_at_ms: Option<Millis>,
+    /// Whether a response of it was known before those were entered ahead.
+    knows_history: bool,
     pub reading: Reading,
 }
 
@@ -110,7 +112,7 @@ fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<
     let created_at_ms = if from.offset == 0 { created_at_ms(path) } else { None };
     let is_typed = !agent_id.is_empty() && !reading.responses.is_empty();
     let agent_type = if is_typed { (adapter(host).agent_type)(path).unwrap_or_default() } else { String::new() };
-    Ok(FileReading { path: path.to_owned(), agent_id, agent_type, from, created_at_ms, reading })
+    Ok(FileReading { path: path.to_owned(), agent_id, agent_type, from, created_at_ms, knows_history: false, reading })
 }
 
 fn created_at_ms(path: &Path) -> Option<Millis> {
@@ -161,7 +163,8 @@ pub fn record(
         let before = db.cursor(&file.path)?;
         put_quotas(db, goal.host, &file.reading)?;
         // A client may withdraw a message; then the responses around it are still known.
-        let keeps_history = file.reading.rewritten && db.knows_any(goal.host, &file.reading.responses)?;
+        let keeps_history =
+            file.reading.rewritten && (file.knows_history || db.knows_any(goal.host, &file.reading.responses)?);
         let written_since = written_since(db, &goal, file, before.as_ref())?;
         let recorded = db.record(source, &file.reading, written_since, now)?;
         for (goal_id, charge) in recorded.charges {

@@ -44,6 +44,7 @@ pub fn record_ahead(
 ) -> Result<(), StoreError> {
     for file in readings.iter_mut().filter(|file| file.reading.responses.len() > MOST_AT_ONCE) {
         let responses = std::mem::take(&mut file.reading.responses);
+        file.knows_history = file.reading.rewritten && store.read().knows_any(host, &responses)?;
         let of_steps: Vec<Reading> = responses
             .chunks(OF_STEP)
             .map(|some| {
