@@ -52,7 +52,17 @@ pub(super) fn reply(call: &Call<'_>, outage: Outage, error: &StoreError) -> Hook
             call.input.event,
             HookEvent::Stop { .. } | HookEvent::StopFailure { .. } | HookEvent::SessionEnd { .. }
         );
-        let message = Some(format!("steadfast: {what}; a live goal continues when {until}"));
+        // Once or twice in a turn, also without a goal: whether there is one cannot be seen.
+        let begins_turn = matches!(
+            call.input.event,
+            HookEvent::SessionStart(_)
+                | HookEvent::Prompt { .. }
+                | HookEvent::Command { .. }
+                | HookEvent::Commands { .. }
+                | HookEvent::Directive { .. }
+        );
+        let message =
+            (begins_turn || ends_turn).then(|| format!("steadfast: {what}; a live goal continues when {until}"));
         return HookReply { message, wake_at_ms: ends_turn.then_some(call.now), ..HookReply::default() };
     }
     let goal =
