@@ -1,6 +1,9 @@
 //! Imports the goals of another store, such as the claude-goal plugin's. The other file is only read: a copy of it is
 //! migrated, and rows are taken from there. A second import changes nothing. Every goal that was imported is remembered,
-//! so that one which is deleted here comes back only when the user asks for it. What waits behind a goal comes with it.
+//! so that one which is deleted here comes back only when the user asks for it. What waits behind a goal comes with it,
+//! and what a live goal was charged for, so that it is not charged again.
+
+mod goal;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,7 +13,7 @@ use steadfast_model::clock::Millis;
 
 use super::secrets::{OldRows, TEXTS};
 use super::steps::Pace;
-use super::{BUSY_TIMEOUT, Db, Store, StoreError, connect_read_only, create_if_missing, limit, migrate, with_path};
+use super::{BUSY_TIMEOUT, Store, StoreError, connect_read_only, create_if_missing, limit, migrate, with_path};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +28,7 @@ pub struct ImportReport {
 
 /// The fewest and most goals and events of one transaction.
 const GOALS: (usize, usize) = (10, 200);
-const EVENTS: (usize, usize) = (100, 4_000);
+const ROWS: (usize, usize) = (100, 4_000);
 /// The tables with the goals of a store, and those with the goals that a store knows or has known.
 const GOALS_OF_A_STORE: [&str; 2] = ["goals", "goal_history"];
 const GOALS_KNOWN_HERE: [&str; 3] = ["goals", "goal_history", "imported_goals"];
@@ -87,12 +90,20 @@ impl Store {
         if !deleted_too {
             self.drop_deleted_goals()?;
         }
+        self.db.execute_batch(
+            "CREATE TABLE other.import_responses AS SELECT * FROM other.responses
+               WHERE goal_id IN (SELECT goal_id FROM other.goal_spans WHERE to_ms IS NULL);",
+        )?;
         Ok(())
     }
 
     fn take_all(&mut self, from_version: i64) -> Result<ImportReport, StoreError> {
         let mut report = ImportReport { from_version, ..ImportReport::default() };
-        let columns = goal_columns(&self.db)?;
+        // Before the goals: from then on, hooks charge them.
+        self.take_responses()?;
+        let columns = columns_of(&self.db, "goals")?;
+        self.write_in_steps(&goal::ended(self.read())?, |db, id| goal::take_end(db, id, &columns))?;
+        let columns = columns.join(", ");
         let all = "SELECT goal_id FROM other.goals UNION SELECT goal_id FROM other.goal_history
             UNION SELECT goal_id FROM other.subagent_token_cursors";
         let goals: Vec<String> = self.read().all(all, [], |row| row.get(0))?;
@@ -101,8 +112,8 @@ impl Store {
             left = pace.step(|most| {
                 let (some, later) = left.split_at(most.min(left.len()));
                 self.write(|db| {
-                    let known = known_goals(db, some)?;
-                    some.iter().try_for_each(|id| take_goal(db, id, known.contains(id), &columns, &mut report))
+                    let known = goal::known(db, some)?;
+                    some.iter().try_for_each(|id| goal::take(db, id, known.contains(id), &columns, &mut report))
                 })?;
                 Ok::<_, StoreError>(later)
             })?;
@@ -112,12 +123,30 @@ impl Store {
             self.read().first("SELECT max(id) FROM main.goal_events", [], |row| row.get::<_, Option<i64>>(0))?;
         let known = known.flatten().unwrap_or(0);
         let last = "SELECT max(id) FROM (SELECT id FROM other.goal_events WHERE id > ?1 ORDER BY id LIMIT ?2)";
-        let (mut pace, mut after) = (Pace::new(EVENTS), 0);
+        let (mut pace, mut after) = (Pace::new(ROWS), 0);
         while let Some(Some(upto)) = self.read().first(last, [after, limit(pace.amount)], |row| row.get(0))? {
             report.events += pace.step(|_| self.write(|db| db.execute(TAKE_EVENTS, [after, upto, known])))?;
             after = upto;
         }
         Ok(report)
+    }
+
+    /// What live goals were charged for. The session files are read from their beginning here.
+    fn take_responses(&mut self) -> Result<(), StoreError> {
+        let columns = columns_of(&self.db, "responses")?.join(", ");
+        let take = format!(
+            "INSERT OR IGNORE INTO main.responses ({columns}) SELECT {columns} FROM other.import_responses
+             WHERE rowid > ?1 AND rowid <= ?2"
+        );
+        let last = "SELECT coalesce(max(rowid), 0) FROM other.import_responses";
+        let last: i64 = self.read().first(last, [], |row| row.get(0))?.unwrap_or(0);
+        let (mut pace, mut after) = (Pace::new(ROWS), 0);
+        while after < last {
+            let upto = after + limit(pace.amount);
+            pace.step(|_| self.write(|db| db.execute(&take, [after, upto])))?;
+            after = upto;
+        }
+        Ok(())
     }
 }
 
@@ -181,70 +210,6 @@ impl Store {
     }
 }
 
-/// Those of some goals that are here. One search for all of them: `goals` has no index on the id.
-fn known_goals(db: Db<'_>, goal_ids: &[String]) -> Result<HashSet<String>, StoreError> {
-    let sql = "SELECT goal_id FROM main.goals WHERE goal_id IN (SELECT value FROM json_each(?1))
-        UNION SELECT goal_id FROM main.goal_history WHERE goal_id IN (SELECT value FROM json_each(?1))";
-    Ok(db.all(sql, [serde_json::json!(goal_ids).to_string()], |row| row.get(0))?.into_iter().collect())
-}
-
-/// Takes one goal unless it is here, into the history if its session has another one here.
-fn take_goal(
-    db: Db<'_>,
-    goal_id: &str,
-    is_known: bool,
-    columns: &str,
-    report: &mut ImportReport,
-) -> Result<(), StoreError> {
-    if is_known {
-        let is_current = db.first("SELECT 1 FROM other.goals WHERE goal_id = ?1", [goal_id], |_| Ok(()))?.is_some();
-        report.already_here += usize::from(is_current);
-    } else {
-        let take = |into: &str, from: &str, unless: &str| {
-            let sql = format!(
-                "INSERT OR IGNORE INTO main.{into} ({columns}) SELECT {columns} FROM other.{from} AS theirs
-                 WHERE goal_id = ?1 {unless}"
-            );
-            db.execute(&sql, [goal_id])
-        };
-        let unless = "AND NOT EXISTS (SELECT 1 FROM main.goals AS ours WHERE ours.session_id = theirs.session_id)";
-        if take("goals", "goals", unless)? > 0 {
-            report.goals += 1;
-            db.execute(
-                "INSERT OR IGNORE INTO main.goal_spans (goal_id, session_id, from_ms)
-                   SELECT goal_id, session_id, from_ms FROM other.goal_spans WHERE goal_id = ?1 AND to_ms IS NULL",
-                [goal_id],
-            )?;
-        } else {
-            report.to_history += take("goal_history", "goals", "")? + take("goal_history", "goal_history", "")?;
-        }
-        take_queue(db, goal_id)?;
-    }
-    db.execute("INSERT OR IGNORE INTO main.imported_goals (goal_id) VALUES (?1)", [goal_id])?;
-    db.execute(
-        "INSERT OR IGNORE INTO main.subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
-           last_accounted_byte_offset, last_accounted_uuid, accounting_uncertain, updated_at_ms)
-         SELECT session_id, goal_id, agent_id, transcript_path, tokens_used, last_accounted_byte_offset,
-           last_accounted_uuid, accounting_uncertain, updated_at_ms
-         FROM other.subagent_token_cursors WHERE goal_id = ?1",
-        [goal_id],
-    )?;
-    Ok(())
-}
-
-/// Takes the goals that wait in the session of a goal, once: those that are here wait, have started or were removed.
-fn take_queue(db: Db<'_>, goal_id: &str) -> Result<(), StoreError> {
-    db.execute(
-        "INSERT INTO main.goal_queue (session_id, position, goal_json, created_at_ms)
-         SELECT session_id, position + (SELECT coalesce(max(position), 0) FROM main.goal_queue AS ours
-             WHERE ours.session_id = theirs.session_id), goal_json, created_at_ms
-         FROM other.goal_queue AS theirs WHERE session_id = (SELECT session_id FROM other.goals WHERE goal_id = ?1)
-         ORDER BY position, queue_id",
-        [goal_id],
-    )?;
-    Ok(())
-}
-
 /// Takes the events after the first id up to the second, except those that are here with an id up to the third.
 const TAKE_EVENTS: &str =
     "INSERT INTO main.goal_events (session_id, goal_id, hook_name, event_type, status_before, status_after,
@@ -278,9 +243,8 @@ fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
     Ok(version)
 }
 
-/// The stored columns that both goal tables share.
-fn goal_columns(db: &Connection) -> Result<String, StoreError> {
+/// The stored columns of a table; those of both goal tables are the same.
+fn columns_of(db: &Connection, table: &str) -> Result<Vec<String>, StoreError> {
     let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
-    let names: Vec<String> = statement.query_map(params!["goals"], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(names.join(", "))
+    Ok(statement.query_map(params![table], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }

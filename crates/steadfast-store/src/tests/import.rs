@@ -5,9 +5,12 @@ use steadfast_model::goal::Actor;
 use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::change;
 use steadfast_model::goal::proof::Proof;
+use steadfast_model::goal::{GoalStatus, NewGoal};
+use steadfast_model::host::Host;
+use steadfast_model::reading::{Reading, Response, Tokens};
 
-use crate::testing::USER;
-use crate::{EventFilter, goals_missing};
+use crate::testing::{USER, new_goal};
+use crate::{EventFilter, Source, goals_missing};
 
 /// Another store with two goals of one session, the first of them replaced.
 fn other() -> World {
@@ -143,6 +146,87 @@ fn an_imported_goal_whose_session_has_one_goes_to_the_history() {
     assert_eq!((report.goals, report.to_history), (0, 2));
     assert_eq!(world.goal(), ours);
     assert!(world.store.read().replaced_goals(None).unwrap().contains(&theirs));
+}
+
+#[test]
+fn an_imported_goal_takes_the_place_of_one_that_is_over() {
+    let other = other();
+    let theirs = other.goal();
+    let mut world = World::new();
+    world.add_goal(Budget::default(), START + 9);
+    let over = world.apply(|goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 10));
+    let report = world.store.import(other.store.path()).unwrap();
+    assert_eq!((report.goals, report.to_history), (1, 1));
+    assert_eq!(world.goal(), theirs);
+    assert!(world.store.read().replaced_goals(None).unwrap().contains(&over));
+}
+
+/// After an uninstall, the plugin alone works on with its own store.
+#[test]
+fn a_goal_that_ended_in_the_other_store_ends_here() {
+    let mut other = World::new();
+    let first = other.add_goal(Budget::default(), START);
+    let mut world = World::new();
+    world.store.import(other.store.path()).unwrap();
+    let here = world.apply(|goal| change::pause(goal, START + 1));
+    other.apply(|goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 3));
+    let second = other.add_goal(Budget::default(), START + 4);
+
+    world.store.import(other.store.path()).unwrap();
+    assert_eq!(world.goal(), second);
+    let replaced = world.store.read().replaced_goals(None).unwrap();
+    let ended = replaced.iter().find(|goal| goal.goal_id == first.goal_id).unwrap();
+    assert_eq!(ended.status, GoalStatus::Complete);
+    assert!(ended.version > here.version, "{} after {}", ended.version, here.version);
+    assert_eq!(world.count("SELECT count(*) FROM goal_spans WHERE to_ms IS NULL"), 1, "of the second");
+
+    // What changed here later stays.
+    let mut late = World::new();
+    let again = late.add_goal(Budget::default(), START);
+    let mut world = World::new();
+    world.store.import(late.store.path()).unwrap();
+    late.apply(|goal| change::abandon(goal, START + 1));
+    world.apply(|goal| change::pause(goal, START + 2));
+    world.store.import(late.store.path()).unwrap();
+    assert_eq!((world.goal().goal_id, world.goal().status), (again.goal_id, GoalStatus::Paused));
+}
+
+#[test]
+fn an_imported_goal_is_not_charged_again() {
+    let tokens = Tokens { input: 1_000, ..Tokens::default() };
+    let response = |id: &str, at_ms| Response { id: id.into(), tokens, at_ms, ..Response::default() };
+    let record = |world: &mut World, responses: Vec<Response>| {
+        let path = world.transcript.clone();
+        let source = Source { host: Host::Claude, session_id: SESSION, agent_id: "", agent_type: "", path: &path };
+        let mut reading = Reading::default();
+        reading.responses = responses;
+        let recorded = world.store.write(|db| db.record(source, &reading, None, START + 50)).unwrap();
+        recorded.charges.values().map(|charge| charge.worker_tokens).sum::<i64>()
+    };
+    let mut other = World::new();
+    other.add_goal(Budget::default(), START);
+    assert_eq!(record(&mut other, vec![response("one", START + 1)]), 1_000);
+    let mut world = World::new();
+    world.store.import(other.store.path()).unwrap();
+    let both = vec![response("one", START + 1), response("two", START + 2)];
+    assert_eq!(record(&mut world, both), 1_000, "only the new one");
+}
+
+#[test]
+fn goals_that_wait_are_imported_once() {
+    let mut other = World::new();
+    other.add_goal(Budget::default(), START);
+    for (objective, at) in [("second", START + 1), ("third", START + 2)] {
+        let waiting = NewGoal { objective: objective.into(), ..new_goal(Budget::default()) };
+        other.store.write(|db| db.enqueue(SESSION, &waiting, at)).unwrap();
+    }
+    let mut world = World::new();
+    world.store.import(other.store.path()).unwrap();
+    // The next goal starts in the other store.
+    other.apply(|goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 3));
+    other.add_goal(Budget::default(), START + 4);
+    world.store.import(other.store.path()).unwrap();
+    assert_eq!(world.store.read().queue(SESSION).unwrap().len(), 2);
 }
 
 #[test]

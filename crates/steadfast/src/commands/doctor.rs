@@ -214,7 +214,11 @@ fn one_store(paths: &Paths) -> DoctorCheck {
             warn("one_store", detail, other.way_here())
         }
         Err(error) => {
-            let hint = format!("delete {path} if you do not need its goals");
+            let hint = if error.is_corrupt() {
+                format!("delete {path} if you do not need its goals")
+            } else {
+                error.hint().to_owned()
+            };
             warn("one_store", format!("another store cannot be read: {error}"), hint)
         }
     }

@@ -90,7 +90,8 @@ fn an_import_that_was_cut_short_is_completed_by_the_next_setup() {
     let refuse = "CREATE TRIGGER refused BEFORE UPDATE ON goals BEGIN SELECT RAISE(ABORT, 'refused here'); END";
     other.execute_batch(refuse).unwrap();
     let cut_short = plugin.env.run(&["setup", "claude", "--yes"]);
-    assert!(cut_short.succeeds().stdout.contains("is not over: refused here"), "{cut_short:?}");
+    let said = &cut_short.succeeds().stdout;
+    assert!(said.contains("is not over: ") && said.contains("refused here; `steadfast setup` continues it"), "{said}");
     assert_eq!(plugin.one_store()["status"], "warn", "{}", plugin.one_store());
 
     other.execute_batch("DROP TRIGGER refused").unwrap();

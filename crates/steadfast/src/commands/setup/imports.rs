@@ -33,7 +33,10 @@ pub(super) fn import(arguments: &SetupArgs, summary: &mut SetupSummary) -> Resul
                 continue;
             }
             Ok(_) => take(&paths, &other.path),
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                summary.notes.push(format!("the goals in {from} are not imported: {error}"));
+                continue;
+            }
         };
         match taken {
             Ok(line) => summary.imports.push(line),
