@@ -83,8 +83,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // Every client lists the tools once, after the session's first hook.
-        self.handle.open_early();
+        // Every client lists the tools once, after the session's first hook. The store may have to be migrated.
+        let handle = Arc::clone(&self.handle);
+        tokio::task::spawn_blocking(move || handle.open_early());
         Ok(ListToolsResult::with_all_items(tools::list()))
     }
 

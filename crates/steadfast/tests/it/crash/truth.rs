@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::world::{Scenario, World};
 
 /// Fields that depend on time, process or number of attempts.
-const CIRCUMSTANCES: [&str; 30] = [
+const CIRCUMSTANCES: [&str; 31] = [
     "started_at",
     "completed_at",
     "timestamp",
@@ -29,6 +29,7 @@ const CIRCUMSTANCES: [&str; 30] = [
     "footprint",
     "version",
     "tmux_session",
+    "store_id",
     "id",
     "goal_id",
     "ts",
