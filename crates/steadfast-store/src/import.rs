@@ -5,10 +5,10 @@
 
 mod goal;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use steadfast_model::clock::Millis;
 
 use super::secrets::{OldRows, TEXTS};
@@ -23,15 +23,14 @@ pub struct ImportReport {
     /// Goals that were here already, or whose session has another goal here; those go to the history.
     pub already_here: usize,
     pub to_history: usize,
+    /// Goals that were live here and ended in the other store since.
+    pub ended: usize,
     pub events: usize,
 }
 
 /// The fewest and most goals and events of one transaction.
 const GOALS: (usize, usize) = (10, 200);
 const ROWS: (usize, usize) = (100, 4_000);
-/// The tables with the goals of a store, and those with the goals that a store knows or has known.
-const GOALS_OF_A_STORE: [&str; 2] = ["goals", "goal_history"];
-const GOALS_KNOWN_HERE: [&str; 3] = ["goals", "goal_history", "imported_goals"];
 /// What is imported of a goal.
 const PARTS: [&str; 5] = ["goals", "goal_history", "goal_events", "goal_spans", "subagent_token_cursors"];
 /// Rows of the copy that are redacted at once.
@@ -92,7 +91,8 @@ impl Store {
         }
         self.db.execute_batch(
             "CREATE TABLE other.import_responses AS SELECT * FROM other.responses
-               WHERE goal_id IN (SELECT goal_id FROM other.goal_spans WHERE to_ms IS NULL);",
+               WHERE goal_id IN (SELECT goal_id FROM other.goal_spans WHERE to_ms IS NULL
+                 EXCEPT SELECT goal_id FROM main.goals EXCEPT SELECT goal_id FROM main.goal_history);",
         )?;
         Ok(())
     }
@@ -102,7 +102,9 @@ impl Store {
         // Before the goals: from then on, hooks charge them.
         self.take_responses()?;
         let columns = columns_of(&self.db, "goals")?;
-        self.write_in_steps(&goal::ended(self.read())?, |db, id| goal::take_end(db, id, &columns))?;
+        let ended = goal::ended(self.read())?;
+        self.write_in_steps(&ended, |db, id| goal::take_end(db, id, &columns))?;
+        report.ended = ended.len();
         let columns = columns.join(", ");
         let all = "SELECT goal_id FROM other.goals UNION SELECT goal_id FROM other.goal_history
             UNION SELECT goal_id FROM other.subagent_token_cursors";
@@ -131,7 +133,7 @@ impl Store {
         Ok(report)
     }
 
-    /// What live goals were charged for. The session files are read from their beginning here.
+    /// What live goals that are new here were charged for. The session files are read from their beginning here.
     fn take_responses(&mut self) -> Result<(), StoreError> {
         let columns = columns_of(&self.db, "responses")?.join(", ");
         let take = format!(
@@ -156,33 +158,78 @@ fn open_import(path: &Path) -> String {
 }
 
 /// How many goals of the store at `path` are not in the one at `here`, which need not exist, and were never imported
-/// there; all of them while an import is not over. Both are only read. An error is about `path`.
+/// there, or are live there and ended at `path` since; all of them while an import is not over. Both are only read. An
+/// error is about `path`.
 pub fn goals_missing(here: &Path, path: &Path) -> Result<usize, StoreError> {
-    let theirs = ids_in(path, &GOALS_OF_A_STORE, "goal_id")?;
+    let theirs = goals_in(path)?;
     if !here.exists() || theirs.is_empty() {
         return Ok(theirs.len());
     }
     // A store here that cannot be read is reported by its own check, and nothing can be imported into it.
-    let Ok(ours) = ids_in(here, &GOALS_KNOWN_HERE, "goal_id") else { return Ok(0) };
-    let is_open = ids_in(here, &["upkeep"], "task").is_ok_and(|tasks| tasks.contains(&open_import(path)));
-    Ok(if is_open { theirs.len() } else { theirs.difference(&ours).count() })
+    let (Ok(ours), Ok(imported)) = (goals_in(here), rows_in(here, &["imported_goals"], "goal_id", |row| row.get(0)))
+    else {
+        return Ok(0);
+    };
+    let imported: HashSet<String> = imported.into_iter().collect();
+    let open = rows_in(here, &["upkeep"], "task", |row| row.get::<_, String>(0));
+    if open.is_ok_and(|tasks| tasks.contains(&open_import(path))) {
+        return Ok(theirs.len());
+    }
+    let is_missing = |(id, theirs): &(&String, &GoalState)| match ours.get(*id) {
+        Some(ours) => ours.is_ended_by(theirs),
+        None => !imported.contains(*id),
+    };
+    Ok(theirs.iter().filter(is_missing).count())
 }
 
-/// The ids in some tables of a store of any version; an empty file has none.
-fn ids_in(path: &Path, tables: &[&str], column: &str) -> Result<HashSet<String>, StoreError> {
-    let explained = |error| with_path(path, error);
+/// What decides whether a goal has to be imported.
+struct GoalState {
+    session_id: String,
+    is_over: bool,
+    updated_at_ms: Millis,
+}
+
+impl GoalState {
+    /// The rule of [`goal::ended`].
+    fn is_ended_by(&self, other: &Self) -> bool {
+        !self.is_over
+            && other.is_over
+            && other.session_id == self.session_id
+            && other.updated_at_ms > self.updated_at_ms
+    }
+}
+
+fn goals_in(path: &Path) -> Result<HashMap<String, GoalState>, StoreError> {
+    let columns = format!("goal_id, session_id, {}, updated_at_ms", goal::OVER);
+    let rows = rows_in(path, &["goals", "goal_history"], &columns, |row| {
+        let state = GoalState { session_id: row.get(1)?, is_over: row.get(2)?, updated_at_ms: row.get(3)? };
+        Ok((row.get(0)?, state))
+    })?;
+    Ok(rows.into_iter().collect())
+}
+
+/// The rows of some tables of a store of any version; an empty file has none.
+fn rows_in<T>(
+    path: &Path,
+    tables: &[&str],
+    columns: &str,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, StoreError> {
+    let explained = |error: rusqlite::Error| with_path(path, error.into());
     let db = connect_read_only(path)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
-    let read = |sql: &str| -> Result<Vec<String>, StoreError> {
-        let mut statement = db.prepare(sql)?;
-        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
-    };
-    let found = read("SELECT name FROM sqlite_schema WHERE type = 'table'").map_err(explained)?;
-    let mut ids = HashSet::new();
-    for table in tables.iter().filter(|table| found.iter().any(|name| name == *table)) {
-        ids.extend(read(&format!("SELECT {column} FROM {table}")).map_err(explained)?);
+    let is_table = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    let mut rows = Vec::new();
+    for table in tables {
+        if db.query_row(is_table, [table], |row| row.get::<_, i64>(0)).map_err(explained)? > 0 {
+            let mut statement = db.prepare(&format!("SELECT {columns} FROM {table}")).map_err(explained)?;
+            let found = statement.query_map([], &read).map_err(explained)?;
+            for row in found {
+                rows.push(row.map_err(explained)?);
+            }
+        }
     }
-    Ok(ids)
+    Ok(rows)
 }
 
 impl Store {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::change::{Change, Refusal};
-use steadfast_model::goal::{Actor, Goal};
+use steadfast_model::goal::{Actor, Goal, NewGoal};
 use steadfast_model::host::Host;
 pub use steadfast_model::testing::*;
 use tempfile::TempDir;
@@ -38,7 +38,11 @@ impl World {
 
     /// Starts a goal of the session, in the place of one that is over.
     pub fn add_goal(&mut self, budget: Budget, now: Millis) -> Goal {
-        let goal = Goal::start(new_goal(budget), SESSION, Host::Claude, None, now);
+        self.start_goal(new_goal(budget), now)
+    }
+
+    pub fn start_goal(&mut self, new: NewGoal, now: Millis) -> Goal {
+        let goal = Goal::start(new, SESSION, Host::Claude, None, now);
         let replaced = self.store.read().goal(SESSION).unwrap();
         self.store.write(|db| db.start_goal(&goal, replaced.as_ref(), USER)).unwrap()
     }

@@ -207,6 +207,7 @@ fn a_loop_has_the_documented_fields_and_keeps_them_in_order() {
         "session": "myfeature", "type": "loop", "loop_type": "work", "started_at": "2025-01-10T10:00:00Z",
         "status": "running", "iteration": 2, "history": [extras(first), extras(second)], "completed_at": null,
         "reason": null, "max_iterations": 50, "tokens": 2_000, "cost_usd": 0.5, "run_id": "run-1",
+        "store_id": world.store.read().file_id(),
     });
     assert_eq!(world.json(LOOP_STATE), state);
     let written = fs_err::read_to_string(world.path(LOOP_STATE)).unwrap();
@@ -256,6 +257,7 @@ fn a_pipeline_has_the_documented_fields_and_counts_stages_from_one() {
         "session": "myrefine", "pipeline": "full-refine", "started_at": "2025-01-10T10:00:00Z", "status": "running",
         "current_stage": 2, "stages": stages, "completed_at": null, "reason": null, "type": "pipeline",
         "total_stages": 2, "iteration": 0, "tokens": 1_000, "cost_usd": 0.25, "run_id": "run-1",
+        "store_id": world.store.read().file_id(),
     });
     assert_eq!(state, expected);
     let entry = world.json(REGISTRY)["sessions"]["pipeline-myrefine"].clone();

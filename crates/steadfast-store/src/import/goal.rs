@@ -6,7 +6,7 @@ use super::ImportReport;
 use crate::{Db, StoreError};
 
 /// When a goal is over.
-const OVER: &str = "status IN ('complete', 'abandoned')";
+pub(super) const OVER: &str = "status IN ('complete', 'abandoned')";
 
 /// Those of some goals that are here.
 pub(super) fn known(db: Db<'_>, goal_ids: &[String]) -> Result<HashSet<String>, StoreError> {
@@ -15,12 +15,13 @@ pub(super) fn known(db: Db<'_>, goal_ids: &[String]) -> Result<HashSet<String>, 
     Ok(db.all(sql, [serde_json::json!(goal_ids).to_string()], |row| row.get(0))?.into_iter().collect())
 }
 
-/// Goals that are live here, and were ended in the other store since they changed here last.
+/// Goals that are live here, and were ended in the other store since they changed here last. One that the user moved to
+/// another session here is none of them.
 pub(super) fn ended(db: Db<'_>) -> Result<Vec<String>, StoreError> {
     let sql = format!(
-        "SELECT ours.goal_id FROM main.goals AS ours JOIN ({}) AS theirs USING (goal_id)
+        "SELECT ours.goal_id FROM main.goals AS ours JOIN ({}) AS theirs USING (goal_id, session_id)
          WHERE NOT ours.{OVER} AND theirs.{OVER} AND theirs.updated_at_ms > ours.updated_at_ms",
-        both_tables("goal_id, status, updated_at_ms")
+        both_tables("goal_id, session_id, status, updated_at_ms")
     );
     db.all(&sql, [], |row| row.get(0))
 }
@@ -70,6 +71,7 @@ pub(super) fn take(
         let unless = "AND NOT EXISTS (SELECT 1 FROM main.goals AS ours WHERE ours.session_id = theirs.session_id)";
         if take("goals", "goals", unless)? > 0 {
             report.goals += 1;
+            end_waiting(db, goal_id)?;
             db.execute(
                 "INSERT OR IGNORE INTO main.goal_spans (goal_id, session_id, from_ms)
                    SELECT goal_id, session_id, from_ms FROM other.goal_spans WHERE goal_id = ?1 AND to_ms IS NULL",
@@ -102,6 +104,18 @@ fn make_room(db: Db<'_>, goal_id: &str, columns: &str) -> Result<(), StoreError>
     if db.execute(&kept, [goal_id])? > 0 {
         db.execute(&format!("DELETE {over}"), [goal_id])?;
     }
+    Ok(())
+}
+
+/// A goal that waits here, and has begun in the other store, waits no longer.
+fn end_waiting(db: Db<'_>, goal_id: &str) -> Result<(), StoreError> {
+    db.execute(
+        "DELETE FROM main.goal_queue WHERE queue_id = (
+           SELECT min(queue_id) FROM main.goal_queue AS ours JOIN main.goals AS begun USING (session_id)
+           WHERE begun.goal_id = ?1 AND ours.created_at_ms < begun.created_at_ms
+             AND json_extract(ours.goal_json, '$.objective') = begun.objective)",
+        [goal_id],
+    )?;
     Ok(())
 }
 

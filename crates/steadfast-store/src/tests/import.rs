@@ -53,8 +53,14 @@ fn import_is_idempotent_and_leaves_the_original_unchanged() {
 
     let mut world = World::new();
     let first = world.store.import(&path).unwrap();
-    let expected =
-        ImportReport { from_version: SCHEMA_VERSION, goals: 1, already_here: 0, to_history: 1, events: events.len() };
+    let expected = ImportReport {
+        from_version: SCHEMA_VERSION,
+        goals: 1,
+        already_here: 0,
+        to_history: 1,
+        ended: 0,
+        events: events.len(),
+    };
     assert_eq!(first, expected);
     let imported = |world: &World| {
         let read = world.store.read();
@@ -170,9 +176,12 @@ fn a_goal_that_ended_in_the_other_store_ends_here() {
     world.store.import(other.store.path()).unwrap();
     let here = world.apply(|goal| change::pause(goal, START + 1));
     other.apply(|goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 3));
+    let missing = |world: &World, other: &World| goals_missing(world.store.path(), other.store.path()).unwrap();
+    assert_eq!(missing(&world, &other), 1, "its end");
     let second = other.add_goal(Budget::default(), START + 4);
 
-    world.store.import(other.store.path()).unwrap();
+    let report = world.store.import(other.store.path()).unwrap();
+    assert_eq!((report.goals, report.ended, missing(&world, &other)), (1, 1, 0));
     assert_eq!(world.goal(), second);
     let replaced = world.store.read().replaced_goals(None).unwrap();
     let ended = replaced.iter().find(|goal| goal.goal_id == first.goal_id).unwrap();
@@ -210,6 +219,11 @@ fn an_imported_goal_is_not_charged_again() {
     world.store.import(other.store.path()).unwrap();
     let both = vec![response("one", START + 1), response("two", START + 2)];
     assert_eq!(record(&mut world, both), 1_000, "only the new one");
+
+    // What a goal that is here was charged for in the other store since is charged here, by its own hooks.
+    record(&mut other, vec![response("three", START + 3)]);
+    world.store.import(other.store.path()).unwrap();
+    assert_eq!(record(&mut world, vec![response("three", START + 3)]), 1_000);
 }
 
 #[test]
@@ -222,11 +236,34 @@ fn goals_that_wait_are_imported_once() {
     }
     let mut world = World::new();
     world.store.import(other.store.path()).unwrap();
+    let waiting = |world: &World| {
+        let queue = world.store.read().queue(SESSION).unwrap();
+        queue.into_iter().map(|entry| entry.goal.objective).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting(&world), ["second", "third"]);
     // The next goal starts in the other store.
     other.apply(|goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 3));
-    other.add_goal(Budget::default(), START + 4);
+    let next = other.store.read().queue(SESSION).unwrap().remove(0);
+    other.store.write(|db| db.drop_queued(next.id)).unwrap();
+    other.start_goal(next.goal, START + 4);
     world.store.import(other.store.path()).unwrap();
-    assert_eq!(world.store.read().queue(SESSION).unwrap().len(), 2);
+    assert_eq!(world.goal().objective, "second");
+    assert_eq!(waiting(&world), ["third"]);
+}
+
+/// The user moved it to another session here.
+#[test]
+fn an_adopted_goal_is_left_alone_when_it_ends_in_the_other_store() {
+    let mut other = World::new();
+    let first = other.add_goal(Budget::default(), START);
+    let mut world = World::new();
+    world.store.import(other.store.path()).unwrap();
+    world.store.db.execute("UPDATE goals SET session_id = 'elsewhere', version = version + 1", []).unwrap();
+    world.add_goal(Budget::default(), START + 1);
+    other.apply(|goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 3));
+    world.store.import(other.store.path()).unwrap();
+    let adopted = world.store.read().goal("elsewhere").unwrap().unwrap();
+    assert_eq!((adopted.goal_id, adopted.status), (first.goal_id, GoalStatus::Active));
 }
 
 #[test]
@@ -262,12 +299,15 @@ fn a_goal_that_was_deleted_here_comes_back_only_on_request() {
     let mut world = World::new();
     let here = world.store.path().to_owned();
     assert_eq!(world.store.import_new(&path).unwrap().goals, 1, "a new goal");
+    assert_eq!(goals_missing(&here, &path).unwrap(), 2, "the import is not over");
+    world.store.end_import(&path).unwrap();
     let whole = world.event_kinds().len();
     delete_here(&world, &deleted);
     assert_eq!(goals_missing(&here, &path).unwrap(), 0);
 
     let kept = world.event_kinds().len();
     let again = world.store.import_new(&path).unwrap();
+    world.store.end_import(&path).unwrap();
     assert_eq!((again.goals, again.to_history, again.events), (0, 0, 0));
     assert_eq!((world.store.read().goals().unwrap(), world.event_kinds().len()), (Vec::new(), kept));
 

@@ -109,15 +109,17 @@ fn import(paths: &Paths, path: &Path) -> CommandResult {
     let mut store = Store::open(&paths.store)?;
     let report = store.import(path)?;
     let text = format!(
-        "imported {} goals ({} of them into the history) and {} events; {} goals already existed",
-        report.goals + report.to_history,
+        "imported {} ({} of them into the history), the ends of {} and {}; {} already existed",
+        text::count(report.goals + report.to_history, "goal"),
         report.to_history,
-        report.events,
+        text::count(report.ended, "goal"),
+        text::count(report.events, "event"),
         report.already_here
     );
     let json = json!({
         "from_version": report.from_version, "goals": report.goals, "to_history": report.to_history,
-        "already_here": report.already_here, "events": report.events,
+        "already_here": report.already_here, "ended": report.ended,
+        "events": report.events,
     });
     Ok(CommandOutput { text, json, code: 0 })
 }

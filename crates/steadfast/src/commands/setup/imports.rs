@@ -67,7 +67,8 @@ fn take(paths: &Paths, from: &Path) -> Result<String, CliError> {
     store.end_import(from)?;
     // What waits has lost its waker, which watched the other store.
     watch::ensure(paths);
-    let mut parts = vec![format!("imported {} from {}", count(report.goals + report.to_history), from.display())];
+    let imported = report.goals + report.to_history + report.ended;
+    let mut parts = vec![format!("imported {} from {}", count(imported), from.display())];
     if paused > 0 {
         parts.push(format!("{} paused there", count(paused)));
     }
