@@ -145,7 +145,7 @@ fn a_panic_beside_a_working_agent_changes_nothing_of_the_run() {
     let stage = |name: &str, agent: &str, needs: &str| {
         format!(
             "  - {{name: {name}, prompt: go, agent: \"{agent}\", needs: [{needs}], completion: fixed-n, runs: 1,\
-             limits: {{errors: 1}}}}\n"
+             retries: 0}}\n"
         )
     };
     let stages = [stage("long", &agent, ""), stage("quick", &quick, ""), stage("next", &quick, "quick")].concat();
