@@ -127,6 +127,9 @@ pub(crate) enum CliCommand {
         /// How often a panic has restarted it
         #[arg(long, hide = true, default_value_t = 0)]
         restarts: u32,
+        /// Ids of the calls that were under way at the restart, as JSON
+        #[arg(long, hide = true, default_value = "[]")]
+        unanswered: String,
     },
     /// Print a line for an agent's status bar, JSON on stdin
     Statusline(StatuslineArgs),

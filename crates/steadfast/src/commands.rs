@@ -72,10 +72,10 @@ fn refuse_agents(paths: &Paths, verb: &'static str) -> Result<(), CliError> {
 }
 
 /// Serves the tools until the agent closes stdin.
-pub(crate) fn mcp(db: Option<&Path>, restarts: u32) -> CommandResult {
+pub(crate) fn mcp(db: Option<&Path>, restarts: u32, unanswered: &str) -> CommandResult {
     settings::ignore_foreign_variables(true);
     let paths = Paths::find(db)?;
-    crate::mcp::serve(&paths, db, restarts).map_err(|error| {
+    crate::mcp::serve(&paths, db, restarts, unanswered).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));
         CliError::new(code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
     })?;

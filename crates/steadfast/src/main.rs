@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         CliCommand::Hook { host, rewake, panicked } => return commands::hook::run(db, &host, rewake, &panicked),
         CliCommand::Statusline(arguments) => return commands::statusline::run(db, &arguments),
         CliCommand::Metrics(arguments) => commands::metrics::run(db, &arguments),
-        CliCommand::Mcp { restarts } => commands::mcp(db, restarts),
+        CliCommand::Mcp { restarts, unanswered } => commands::mcp(db, restarts, &unanswered),
         CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
         CliCommand::Doctor { full, fix } => commands::doctor::run(db, full, fix),

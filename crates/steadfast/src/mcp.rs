@@ -37,14 +37,15 @@ pub(crate) fn tools() -> Vec<rmcp::model::Tool> {
 }
 
 /// Serves until stdin closes. Then waits for a running verification, so that its result is stored. After a restart the
-/// client is initialized already; calls that it sent and this process had not begun are lost.
-pub(crate) fn serve(paths: &Paths, db_flag: Option<&Path>, restarts: u32) -> anyhow::Result<()> {
-    restart::enable(restarts, |_| {
-        // Commands of verifications: the server that could end them at their time limit is gone. The answers come last,
-        // because the client may send its next call at once.
+/// client is initialized already, and `unanswered` has the ids of calls that the process before it had begun; calls that
+/// it had read and not begun are lost.
+pub(crate) fn serve(paths: &Paths, db_flag: Option<&Path>, restarts: u32, unanswered: &str) -> anyhow::Result<()> {
+    restart::enable(restarts, |command| {
+        // Commands of verifications: the server that could end them at their time limit is gone.
         steadfast_engine::kill_descendants();
-        calls::answer_all();
+        command.args(["--unanswered", &calls::hand_over()]);
     });
+    calls::answer(unanswered);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let handle = StoreHandle::new(paths, db_flag);
     // Look while the client still holds its end of stdin.
