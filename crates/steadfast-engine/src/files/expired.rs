@@ -105,7 +105,7 @@ fn expired_end(place: &ProjectPlace, name: &str, expiry: Expiry<'_>) -> Result<O
     if status == "running" || !is_ours || (expiry.is_known)(run_id) || session.parse::<RunName>().is_err() {
         return Ok(None);
     }
-    Ok(ended.filter(|_| address::holder(place.root(), expiry.kind, session).is_ok_and(|holder| holder.is_none())))
+    Ok(if address::holder(place.root(), expiry.kind, session)?.is_none() { ended } else { None })
 }
 
 /// The files of a run that Steadfast writes, the state last: without it, the others are not found again.
