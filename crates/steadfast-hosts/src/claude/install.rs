@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::command::{AnsweredBy, SlashCommand};
 use crate::install::apply::read;
 use crate::install::json::{JsonDocument, JsonEdit, Ours};
-use crate::install::manifest::{ManifestContent, ManifestEntry};
-use crate::install::setup::{Setup, UserFile, unicode};
-use crate::install::{Choice, InstallError, InstallPlan, InstallRequest, Question, decide, shell_word};
+use crate::install::manifest::{ManifestContent, ManifestEntry, OptionalSetting};
+use crate::install::setup::{Setup, UserFile, Wanted, unicode};
+use crate::install::{Choice, InstallError, InstallPlan, InstallRequest, Question, shell_word};
 use steadfast_model::host::Host;
 
 const MARKETPLACE: &str = "steadfast";
@@ -58,36 +58,51 @@ pub(crate) fn plugin_dirs(config_dir: &Path) -> Vec<PathBuf> {
 pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<InstallPlan, InstallError> {
     let theirs = user_settings(request.home, request.config_dir)?;
     let command = format!("{} statusline", shell_word(&request.lasting_program.to_string_lossy()));
-    let setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
+    let mut setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
     let settings = setup.file("settings.json")?;
     // What an earlier setup wrote is not asked for again.
-    let ask = |question: Question<'static>, keys: &[&str]| {
-        let is_new = setup.earlier_edit(&settings, keys).is_none();
-        request.ask.filter(|_| is_new).map(|ask| move || ask(&question))
-    };
-    let has_line = user_status_line(&theirs).is_some();
-    let statusline = decide(request.statusline, command.as_str(), has_line, ask(ASK_STATUS_LINE, &STATUS_LINE))?;
-    // A line of ours follows the program to where it is now.
     let earlier = setup.earlier_edit(&settings, &STATUS_LINE);
+    let wanted = Wanted {
+        setting: OptionalSetting::StatusLine,
+        consent: request.statusline,
+        value: command.as_str(),
+        is_theirs: user_status_line(&theirs).is_some(),
+        question: ASK_STATUS_LINE,
+        may_ask: earlier.is_none(),
+    };
+    let statusline = setup.choose(wanted, request)?;
+    // A line of ours follows the program to where it is now.
     let is_moved = earlier.is_some_and(|edit| edit.written.get("command") != Some(&json!(command)));
     let statusline = if statusline == Choice::Leave && is_moved { Choice::Set(command.as_str()) } else { statusline };
-    let cap = request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP);
-    let has_cap = theirs.get(&BLOCK_CAP).is_some();
-    let block_cap = decide(request.block_cap, cap, has_cap, ask(ASK_BLOCK_CAP, &BLOCK_CAP))?;
+    let wanted = Wanted {
+        setting: OptionalSetting::BlockCap,
+        consent: request.block_cap,
+        value: request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP),
+        is_theirs: theirs.get(&BLOCK_CAP).is_some(),
+        question: ASK_BLOCK_CAP,
+        may_ask: setup.earlier_edit(&settings, &BLOCK_CAP).is_none(),
+    };
+    let block_cap = setup.choose(wanted, request)?;
     let mut commands: Vec<_> = request.commands.iter().flat_map(command_files).collect();
-    if skips_limit_dialog(request)? {
+    if skips_limit_dialog(&mut setup, request)? {
         commands.push((LIMIT_DIALOG.to_owned(), LIMIT_DIALOG_TEXT.to_owned()));
     }
-    plan(request, &commands, statusline, block_cap)
+    plan(setup, request, &commands, statusline, block_cap)
 }
 
 /// Whether our command takes the place of the client's dialog about a used-up plan. The user has to ask for it; an
 /// earlier choice stays.
-fn skips_limit_dialog(request: &InstallRequest<'_>) -> Result<bool, InstallError> {
-    let setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
+fn skips_limit_dialog(setup: &mut Setup, request: &InstallRequest<'_>) -> Result<bool, InstallError> {
     let was_chosen = setup.old.entry(&setup.config_dir.join("commands").join(LIMIT_DIALOG)).is_some();
-    let ask = request.ask.filter(|_| !was_chosen).map(|ask| move || ask(&ASK_LIMIT_DIALOG));
-    Ok(match decide(request.limit_dialog, (), was_chosen, ask)? {
+    let wanted = Wanted {
+        setting: OptionalSetting::LimitDialog,
+        consent: request.limit_dialog,
+        value: (),
+        is_theirs: was_chosen,
+        question: ASK_LIMIT_DIALOG,
+        may_ask: !was_chosen,
+    };
+    Ok(match setup.choose(wanted, request)? {
         Choice::Set(()) => true,
         Choice::Leave => was_chosen,
         Choice::Remove => false,
@@ -126,12 +141,12 @@ pub(super) fn command_files(command: &SlashCommand) -> Vec<(String, String)> {
 
 /// Plans everything `setup claude` does; running it again changes nothing. `commands` are name and text of files.
 pub(crate) fn plan(
+    mut setup: Setup,
     request: &InstallRequest<'_>,
     commands: &[(String, String)],
     statusline: Choice<&str>,
     block_cap: Choice<u32>,
 ) -> Result<InstallPlan, InstallError> {
-    let mut setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
     setup.config_toml()?;
     setup.plugin_and_settings(request, statusline, block_cap)?;
     for (name, text) in commands {

@@ -1,5 +1,6 @@
 //! What setup touched, with the text each file had before: the memory that `--uninstall` works from.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,18 @@ pub(crate) struct Manifest {
     pub(crate) files: Vec<ManifestEntry>,
     /// Directories that did not exist before, shallowest first.
     pub(crate) dirs: Vec<PathBuf>,
+    /// Optional settings that the user refused, with the client configuration that they belong to.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) refused: BTreeSet<(PathBuf, OptionalSetting)>,
+}
+
+/// What `setup` sets only with the user's consent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OptionalSetting {
+    StatusLine,
+    BlockCap,
+    LimitDialog,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,7 +115,7 @@ impl Manifest {
     }
 
     pub(crate) fn new() -> Self {
-        Self { format: FORMAT, files: Vec::new(), dirs: Vec::new() }
+        Self { format: FORMAT, files: Vec::new(), dirs: Vec::new(), refused: BTreeSet::new() }
     }
 
     /// Remembers the directories that writing these files will create.

@@ -1,5 +1,6 @@
 //! Planning: what each file contains now, without our part, and after setup, and the manifest of it.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::Value;
@@ -7,9 +8,9 @@ use serde_json::Value;
 use super::apply::read;
 use super::codex_config::parse;
 use super::json::{JsonDocument, JsonEdit};
-use super::manifest::{Manifest, ManifestContent, ManifestEntry};
+use super::manifest::{Manifest, ManifestContent, ManifestEntry, OptionalSetting};
 use super::undo::{access, undo};
-use super::{Access, FileChange, InstallError, InstallPlan};
+use super::{Access, Choice, Consent, FileChange, InstallError, InstallPlan, InstallRequest, Question, decide};
 use steadfast_model::host::Host;
 
 /// Below `$STEADFAST_HOME`.
@@ -28,6 +29,17 @@ pub(crate) struct Setup {
     pub(crate) plan: InstallPlan,
 }
 
+/// An optional setting about which [`Setup::choose`] decides.
+pub(crate) struct Wanted<'a, T> {
+    pub(crate) setting: OptionalSetting,
+    pub(crate) consent: Consent,
+    pub(crate) value: T,
+    /// The user has set it themselves.
+    pub(crate) is_theirs: bool,
+    pub(crate) question: Question<'a>,
+    pub(crate) may_ask: bool,
+}
+
 /// A JSON file of the user's, as it is and as it would be without us.
 pub(crate) struct UserFile {
     pub(crate) path: PathBuf,
@@ -42,6 +54,7 @@ impl Setup {
         let (mut old, old_text) = Manifest::load(&home, host.name())?;
         let mut new = Manifest::new();
         new.dirs.clone_from(&old.dirs);
+        new.refused.clone_from(&old.refused);
         for other in Manifest::load_others(&home, &[host])? {
             // What hosts share is in the manifest of each, so that removing the last one removes it.
             let shared = other.entry(&home.join(CONFIG)).filter(|entry| old.entry(&entry.path).is_none());
@@ -69,6 +82,32 @@ impl Setup {
         let present = JsonDocument::parse(&file.path, file.current.as_deref()).ok()?;
         let value = present.get(keys).filter(|value| edit.owns(value))?;
         Some(JsonEdit { written: value.clone(), ..edit.clone() })
+    }
+
+    /// Decides about an optional setting and remembers the answer. What the user refused earlier is not asked for again;
+    /// only a flag sets it.
+    pub(crate) fn choose<T>(
+        &mut self,
+        wanted: Wanted<'_, T>,
+        request: &InstallRequest<'_>,
+    ) -> Result<Choice<T>, InstallError> {
+        let key = (self.config_dir.clone(), wanted.setting);
+        let was_refused = self.old.refused.contains(&key);
+        if was_refused && matches!(wanted.consent, Consent::Presumed | Consent::Open) {
+            return Ok(Choice::Leave);
+        }
+        let said_no = Cell::new(false);
+        let ask = request.ask.filter(|_| wanted.may_ask).map(|ask| {
+            let (said_no, question) = (&said_no, &wanted.question);
+            move || ask(question).inspect(|agreed| said_no.set(!agreed))
+        });
+        let choice = decide(wanted.consent, wanted.value, wanted.is_theirs, ask)?;
+        match &choice {
+            Choice::Set(_) => self.new.refused.remove(&key),
+            Choice::Leave if !said_no.get() => false,
+            Choice::Leave | Choice::Remove => self.new.refused.insert(key),
+        };
+        Ok(choice)
     }
 
     /// Applies the edits to the file without our part.

@@ -7,6 +7,7 @@ use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::setup::Setup;
 use super::{Choice, Consent, InstallError, InstallPlan, InstallRequest, Report, decide, plan_uninstall, splice};
 use crate::claude::install::{plan, user_settings};
 use steadfast_model::host::Host;
@@ -72,7 +73,8 @@ impl World {
         change(&mut wanted);
         let commands: Vec<_> =
             wanted.commands.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
-        plan(&wanted.request, &commands, wanted.statusline, wanted.block_cap)
+        let setup = Setup::load(&home, Host::Claude, wanted.request.config_dir)?;
+        plan(setup, &wanted.request, &commands, wanted.statusline, wanted.block_cap)
     }
 
     fn install(&self) -> Report {

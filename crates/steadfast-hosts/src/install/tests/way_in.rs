@@ -1,6 +1,10 @@
 //! The way in: what setup adds, what it leaves alone, what it refuses.
 
+use std::cell::Cell;
+
 use super::*;
+use crate::adapter;
+use crate::install::Question;
 
 #[test]
 fn only_our_lines_are_added() {
@@ -182,4 +186,33 @@ fn flags_come_first_then_what_is_there_then_yes_then_the_person() {
     assert_eq!(answer(Consent::Open, false, true), Choice::Set(1));
     assert_eq!(answer(Consent::Open, false, false), Choice::Leave);
     assert_eq!(answer(Consent::Open, true, true), Choice::Leave);
+}
+
+#[test]
+fn what_the_user_refused_is_not_asked_for_again_and_not_set_by_yes() {
+    let world = World::new();
+    let (home, config_dir) = (world.path("home"), world.path("claude"));
+    let asked = Cell::new(0);
+    let no = |_: &Question<'_>| {
+        asked.set(asked.get() + 1);
+        Ok(false)
+    };
+    let set_up = |change: &dyn Fn(&mut InstallRequest<'_>)| {
+        let mut request = InstallRequest { ask: Some(&no), ..request(&home, &config_dir) };
+        change(&mut request);
+        (adapter(Host::Claude).plan_install)(&request).unwrap().apply().unwrap();
+        let settings = world.json("claude/settings.json");
+        (settings.get("statusLine").is_some(), settings.get("env").is_some())
+    };
+    let yes = |request: &mut InstallRequest<'_>| {
+        (request.statusline, request.block_cap, request.ask) = (Consent::Presumed, Consent::Presumed, None);
+    };
+    assert_eq!((set_up(&|_| {}), asked.get()), ((false, false), 3));
+    assert_eq!((set_up(&|_| {}), asked.get()), ((false, false), 3), "asked once");
+    assert_eq!(set_up(&yes), (false, false));
+    assert_eq!(set_up(&|request| request.statusline = Consent::Given), (true, false), "a flag sets it");
+    assert_eq!(set_up(&|request| request.statusline = Consent::Refused), (false, false));
+    assert_eq!((set_up(&yes), asked.get()), ((false, false), 3));
+    world.uninstall();
+    assert_eq!(set_up(&yes), (true, true), "uninstall forgets the answers");
 }
