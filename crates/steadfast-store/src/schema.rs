@@ -44,7 +44,7 @@ impl SchemaObject {
 }
 
 /// What differs between the schema of a store and that of its version; empty if nothing does. Objects that the user added
-/// do not count.
+/// and indexes that the user removed do not count.
 pub(crate) fn schema_faults(db: &Connection) -> Result<Vec<String>, StoreError> {
     let (version, additions) = (migrate::version(db)?, migrate::additions(db)?);
     if version < SCHEMA_VERSION && db.table_exists(Some("main"), OF_VERSION_6)? {
@@ -57,7 +57,15 @@ pub(crate) fn schema_faults(db: &Connection) -> Result<Vec<String>, StoreError> 
     let found = objects(db)?;
     let differs = |expected: &SchemaObject| format!("{SCHEMA_FAULT}: {} {}", expected.kind, expected.name);
     let expected = made_by_migrations(additions)?;
-    Ok(differences(&expected, &found).into_iter().map(differs).collect())
+    let damaged = differences(&expected, &found).into_iter().filter(|expected| !was_removed(expected, &found));
+    Ok(damaged.map(differs).collect())
+}
+
+/// Whether the user removed this index: no row is lost without it. One flipped byte leaves its name or its text, and a
+/// unique index keeps rows from doubling.
+fn was_removed(expected: &SchemaObject, found: &[SchemaObject]) -> bool {
+    let is_optional = expected.kind == "index" && !expected.sql.starts_with("CREATE UNIQUE");
+    is_optional && !found.iter().any(|found| found.name == expected.name || found.sql == expected.sql)
 }
 
 fn differences<'a>(expected: &'a [SchemaObject], found: &[SchemaObject]) -> Vec<&'a SchemaObject> {
