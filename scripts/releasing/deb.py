@@ -48,7 +48,7 @@ def write(facts, output, licences):
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(facts.epoch)}
         # With several threads, the bytes depend on the memory that is free.
         environment["DPKG_DEB_THREADS_MAX"] = "1"
-        run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, target, env=environment)
+        run("dpkg-deb", "--root-owner-group", "-Zxz", f"-z{archive.LEVEL}", "--build", root, target, env=environment)
 
 
 def add(root, path, content, executable=False):

@@ -1,13 +1,14 @@
-"""The crates that are in the binary, from `cargo metadata`."""
+"""The crates that are in the binary, from `cargo metadata` and `cargo tree`."""
 
 import pathlib
 import re
 
 
-def shipped(metadata):
-    """Ids of the crates below `steadfast`, without those that only tests or build scripts use -> ids they use."""
-    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    root = next(package["id"] for package in metadata["packages"] if package["name"] == "steadfast")
+def shipped(facts):
+    """Ids of the crates that are in the program -> ids they use."""
+    nodes = {node["id"]: node for node in facts.metadata["resolve"]["nodes"]}
+    known = packages(facts.metadata)
+    root = next(crate for crate, package in known.items() if package["name"] == "steadfast")
     graph, waiting = {}, [root]
     while waiting:
         crate = waiting.pop()
@@ -16,7 +17,8 @@ def shipped(metadata):
         uses = [
             dependency["pkg"]
             for dependency in nodes[crate]["deps"]
-            if any(kind["kind"] is None for kind in dependency["dep_kinds"])
+            if (known[dependency["pkg"]]["name"], known[dependency["pkg"]]["version"]) in facts.crates
+            and any(kind["kind"] is None for kind in dependency["dep_kinds"])
         ]
         graph[crate] = sorted(uses)
         waiting += uses

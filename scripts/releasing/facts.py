@@ -26,6 +26,8 @@ class Facts:
     epoch: int
     binary: pathlib.Path
     metadata: dict
+    # Name and version of each crate in the program.
+    crates: set
 
     @property
     def processor(self):
@@ -60,9 +62,17 @@ def collect(binary, target):
         epoch=epoch(),
         binary=binary,
         metadata=metadata,
+        crates=crates_of_program(target),
     )
     check_binary(facts)
     return facts
+
+
+def crates_of_program(target):
+    """`cargo metadata` resolves the features of the whole workspace, so it names crates that the program lacks."""
+    edges = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--no-dedupe", "--format", "{p}"]
+    lines = run("cargo", "tree", "--locked", "--package", "steadfast", "--target", target, *edges).splitlines()
+    return {(line.split()[0], line.split()[1].removeprefix("v")) for line in lines}
 
 
 def epoch():

@@ -7,7 +7,7 @@ NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "COPYRIGHT", "UNLICENSE")
 
 
 def of_dependencies(facts):
-    _, graph = dependencies.shipped(facts.metadata)
+    _, graph = dependencies.shipped(facts)
     packages = dependencies.packages(facts.metadata)
     foreign = sorted((packages[crate] for crate in graph if packages[crate]["source"]), key=lambda it: it["name"])
     lines = ["What is in the program besides Steadfast.", ""]

@@ -10,7 +10,7 @@ from releasing.facts import ROOT
 
 
 def write(facts, target):
-    root, graph = dependencies.shipped(facts.metadata)
+    root, graph = dependencies.shipped(facts)
     packages = dependencies.packages(facts.metadata)
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text())
     hashes = {(entry["name"], entry["version"]): entry.get("checksum") for entry in lock["package"]}

@@ -17,7 +17,7 @@ mod undo;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use manifest::is_set_up;
+pub use manifest::{config_dirs, is_set_up};
 pub use service::{ServiceRequest, ServiceSystem, plan_service, plan_service_removal};
 pub use strays::{SetupLock, remove_strays};
 pub use undo::plan_uninstall;

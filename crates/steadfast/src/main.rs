@@ -6,6 +6,7 @@ mod build_facts;
 mod cli;
 mod commands;
 mod error;
+mod http_client;
 mod mcp;
 mod outbox;
 mod output;

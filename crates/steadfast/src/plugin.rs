@@ -121,6 +121,13 @@ mod tests {
     }
 
     #[test]
+    fn the_plugin_has_the_version_of_the_program() {
+        let (_, text) = FILES.iter().find(|(path, _)| *path == ".claude-plugin/plugin.json").unwrap();
+        let plugin: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(plugin["version"], env!("CARGO_PKG_VERSION"));
+    }
+
+    #[test]
     fn every_hook_looks_for_the_program_before_it_starts_it() {
         let files = files_for(Path::new("/opt/it's here/steadfast"));
         let (_, hooks) = files.iter().find(|(path, _)| *path == HOOKS).unwrap();

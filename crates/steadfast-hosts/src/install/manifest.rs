@@ -1,7 +1,7 @@
 //! What setup touched, with the text each file had before: the memory that `--uninstall` works from.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,6 +64,12 @@ pub(crate) enum ManifestContent {
 /// Whether `setup` has set up this host, or the service of this name.
 pub fn is_set_up(home: &Path, name: &str) -> bool {
     Manifest::path(home, name).is_file()
+}
+
+/// The configuration directories of a host that `setup` has set up.
+pub fn config_dirs(home: &Path, host: Host) -> Result<BTreeSet<PathBuf>, InstallError> {
+    let (manifest, _) = Manifest::load(&absolute(home)?, host.name())?;
+    Ok(manifest.files.into_iter().filter_map(|entry| entry.config_dir).collect())
 }
 
 impl ManifestEntry {

@@ -27,8 +27,8 @@ pub struct ServiceRequest<'a> {
     pub user_home: &'a Path,
     /// This executable, by a path that survives upgrades.
     pub program: &'a Path,
-    /// Where agents are found: services do not have the PATH of a terminal.
-    pub search_path: &'a str,
+    /// Variables of the service, which has none of a terminal's: where the store, the clients and their files are.
+    pub environment: &'a [(&'a str, String)],
 }
 
 impl ServiceSystem {
@@ -72,29 +72,28 @@ impl ServiceSystem {
     }
 
     fn text(self, request: &ServiceRequest<'_>) -> Result<String, InstallError> {
-        let (home, program) = (unicode(request.home)?, unicode(request.program)?);
-        let path = request.search_path;
+        let program = unicode(request.program)?;
+        let variables = |of: fn(&str, &str) -> String| -> String {
+            request.environment.iter().map(|(name, value)| of(name, value)).collect()
+        };
         Ok(match self {
             Self::Systemd => format!(
                 "[Unit]\nDescription=Steadfast: wakes goals and keeps detached runs alive\n\n[Service]\n\
-                 Environment={}\nEnvironment={}\nExecStart={} watch\nRestart=on-failure\nRestartSec=60\n\n\
+                 {}ExecStart={} watch\nRestart=on-failure\nRestartSec=60\n\n\
                  [Install]\nWantedBy=default.target\n",
-                unit_word(&format!("STEADFAST_HOME={home}")),
-                unit_word(&format!("PATH={path}")),
+                variables(|name, value| format!("Environment={}\n", unit_word(&format!("{name}={value}")))),
                 unit_word(program).replace('$', "$$"),
             ),
             Self::Launchd => format!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">\n<dict>\n\
                  \t<key>Label</key><string>steadfast-watch</string>\n\
                  \t<key>ProgramArguments</key><array><string>{}</string><string>watch</string></array>\n\
-                 \t<key>EnvironmentVariables</key><dict>\n\
-                 \t\t<key>STEADFAST_HOME</key><string>{}</string>\n\t\t<key>PATH</key><string>{}</string>\n\t</dict>\n\
+                 \t<key>EnvironmentVariables</key><dict>\n{}\t</dict>\n\
                  \t<key>RunAtLoad</key><true/>\n\
                  \t<key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n\
                  \t<key>ThrottleInterval</key><integer>60</integer>\n</dict>\n</plist>\n",
                 escape_xml(program),
-                escape_xml(home),
-                escape_xml(path),
+                variables(|name, value| { format!("\t\t<key>{name}</key><string>{}</string>\n", escape_xml(value)) }),
             ),
         })
     }
@@ -141,10 +140,11 @@ mod tests {
             home: Path::new("/h o/100%"),
             user_home: Path::new("/u"),
             program: Path::new("/opt/a & \"b\"/$x/steadfast"),
-            search_path: "/bin",
+            environment: &[("STEADFAST_HOME", "/h o/100%".to_owned()), ("CODEX_HOME", "/c".to_owned())],
         };
         let unit = ServiceSystem::Systemd.text(&request).unwrap();
-        assert!(unit.contains("\nEnvironment=\"STEADFAST_HOME=/h o/100%%\"\n"), "{unit}");
+        let variables = "\nEnvironment=\"STEADFAST_HOME=/h o/100%%\"\nEnvironment=\"CODEX_HOME=/c\"\n";
+        assert!(unit.contains(variables), "{unit}");
         assert!(unit.contains("\nExecStart=\"/opt/a & \\\"b\\\"/$$x/steadfast\" watch\n"), "{unit}");
         let agent = ServiceSystem::Launchd.text(&request).unwrap();
         assert!(agent.contains("<string>/h o/100%</string>") && agent.contains("a &amp; "), "{agent}");
@@ -161,7 +161,7 @@ mod tests {
             home: &world.path().join("home"),
             user_home: &world.path().join("user"),
             program: Path::new("/bin/steadfast"),
-            search_path: "/bin",
+            environment: &[],
         };
         let plan = || plan_service(ServiceSystem::Systemd, &request).unwrap();
         plan().apply().unwrap();

@@ -89,7 +89,8 @@ pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host])
             plan.undo(entry)?;
         }
     }
-    let rest = Manifest { files: staying, ..manifest };
+    let mut rest = Manifest { files: staying, ..manifest };
+    rest.refused.retain(|(dir, _)| *dir != config_dir);
     plan.remove_dirs = [rest.dirs.clone(), (adapter(host).directories_made_for_us)(&config_dir)].concat();
     plan.remove_dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
     // The manifest goes last, so that an interrupted uninstall can be repeated.

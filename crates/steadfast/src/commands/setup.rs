@@ -26,7 +26,7 @@ use self::asking::{ask_question, can_ask};
 use self::found::FoundHost;
 use super::{other_stores, own_paths};
 use crate::cli::{SERVICE, SetupArgs};
-use crate::error::CliError;
+use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 use crate::slash_commands::SLASH_COMMANDS;
 use crate::{plugin, programs};
@@ -120,7 +120,19 @@ fn of_host(
     summary: &mut SetupSummary,
 ) -> Result<(), CliError> {
     let adapter = adapter(host);
-    for config_dir in (adapter.config_dirs)() {
+    let mut config_dirs = (adapter.config_dirs)();
+    if arguments.uninstall {
+        // An earlier setup may have had another value of the variable that names the directory.
+        let others = install::config_dirs(&paths.home, host)?.into_iter().filter(|dir| !config_dirs.contains(dir));
+        if arguments.what.is_none() {
+            config_dirs.extend(others.collect::<Vec<_>>());
+        } else {
+            let note =
+                |dir: PathBuf| format!("also set up in {}; `steadfast setup --uninstall` removes it", dir.display());
+            summary.notes.extend(others.map(note));
+        }
+    }
+    for config_dir in config_dirs {
         let plan = if arguments.uninstall {
             install::plan_uninstall(&paths.home, host, &config_dir, done)?
         } else {
@@ -279,7 +291,7 @@ fn plan_install(
     };
     let ask: Option<Ask<'_>> =
         if arguments.dry_run { Some(&list) } else { can_ask(arguments).then_some(&ask_question) };
-    let lasting_program = plugin::lasting_program()?;
+    let lasting_program = lasting_program(arguments)?;
     let plugin = plugin::files_for(&lasting_program);
     let plugin: Vec<(&str, &str)> = plugin.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let plan = (adapter.plan_install)(&InstallRequest {
@@ -298,6 +310,19 @@ fn plan_install(
     })?;
     questions.append(&mut listed.borrow_mut());
     Ok(plan)
+}
+
+/// The program that hooks and the service will call. npm deletes its cache of npx whenever it likes.
+fn lasting_program(arguments: &SetupArgs) -> Result<PathBuf, CliError> {
+    let program = plugin::lasting_program()?;
+    if !arguments.dry_run && program.components().any(|part| part.as_os_str() == "_npx") {
+        return Err(CliError::new(
+            code::ENVIRONMENT,
+            "npx keeps steadfast only for a while, and hooks need it to stay",
+            "npm install -g steadfast && steadfast setup",
+        ));
+    }
+    Ok(program)
 }
 
 fn consent(given: bool, refused: bool, yes: bool) -> Consent {

@@ -1,5 +1,4 @@
-//! Delivers to a webhook: one POST with JSON, signed if the user set a secret. Redirects are not followed, so that a
-//! message reaches only the address that the user wrote.
+//! Delivers to a webhook: one POST with JSON, signed if the user set a secret.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -8,25 +7,16 @@ use steadfast_model::outbox::delivery::Delivery;
 use steadfast_model::text;
 use steadfast_system::config::NotifyConfig;
 use ureq::http::StatusCode;
-use ureq::tls::{RootCerts, TlsConfig};
 
 use super::{DeliveryFailure, LIMIT, payload};
+use crate::http_client;
 
 pub(super) fn post(config: &NotifyConfig, delivery: &Delivery) -> Result<(), DeliveryFailure> {
     let Some(url) = &config.webhook else {
         return Err(DeliveryFailure { is_final: true, ..DeliveryFailure::new("no webhook is configured any more") });
     };
     let body = payload(delivery);
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(LIMIT))
-        .max_redirects(0)
-        .http_status_as_error(false)
-        // Companies have certificates of their own, which only the system knows.
-        .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
-        .user_agent(concat!("steadfast/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into();
-    let mut request = agent
+    let mut request = http_client::new(LIMIT)
         .post(url)
         .header("Content-Type", "application/json")
         .header("X-Steadfast-Id", delivery.id())

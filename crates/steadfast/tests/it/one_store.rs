@@ -63,6 +63,9 @@ fn setup_imports_the_live_goal_of_the_plugin_and_the_session_keeps_it() {
     let import = format!("import 1 goal from {}", plugin.store().display());
     assert!(shown.succeeds().stdout.contains(&import), "{shown:?}");
     assert!(!plugin.env.store().exists(), "a dry run imports nothing");
+    let unasked = plugin.env.run(&["setup", "claude"]);
+    let note = format!("not imported: 1 goal in {}; `steadfast setup --yes` imports them", plugin.store().display());
+    assert!(unasked.succeeds().stdout.contains(&note), "{unasked:?}");
 
     let done = plugin.env.run(&["setup", "claude", "--yes"]);
     let expected = format!("imported 1 goal from {}; 1 goal paused there", plugin.store().display());

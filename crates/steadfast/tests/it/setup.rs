@@ -66,6 +66,62 @@ fn setup_merges_is_idempotent_and_uninstalls_exactly() {
 }
 
 #[test]
+fn uninstall_finds_the_directories_of_an_earlier_environment() {
+    let env = Env::new();
+    let before = tree(&env.path("user"));
+    let other = env.path("other");
+    std::fs::create_dir(&other).unwrap();
+    let set_up = |host: &str, variable: &str| {
+        let mut command = env.command(&["setup", host, "--yes"]);
+        crate::env::finish(command.env(variable, &other), b"").succeeds();
+    };
+    set_up("claude", "CLAUDE_CONFIG_DIR");
+    set_up("codex", "CODEX_HOME");
+    env.run(&["setup", "claude", "--yes"]).succeeds();
+    let named = env.run(&["setup", "claude", "--uninstall"]);
+    let hint = format!("also set up in {}; `steadfast setup --uninstall` removes it", other.display());
+    assert!(named.succeeds().stdout.contains(&hint), "{named:?}");
+    env.run(&["setup", "--uninstall"]).succeeds();
+    assert_eq!(tree(&other).into_keys().collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    assert_eq!(tree(&env.path("user")), before);
+}
+
+/// npm deletes the program of npx whenever it likes.
+#[test]
+fn no_hook_calls_a_program_of_npx() {
+    let env = Env::new();
+    let directory = env.path("_npx/0123");
+    std::fs::create_dir_all(&directory).unwrap();
+    let program = directory.join("steadfast");
+    std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = env.command(arguments);
+        let mut of_npx = std::process::Command::new(&program);
+        of_npx.args(command.get_args()).env_clear();
+        of_npx.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(directory) = command.get_current_dir() {
+            of_npx.current_dir(directory);
+        }
+        let _ = &mut command;
+        crate::env::finish(&mut of_npx, b"")
+    };
+    let before = tree(&env.path("user"));
+    let refused = run(&["--json", "setup", "claude", "--yes"]);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.stdout.contains("npm install -g steadfast"), "{refused:?}");
+    assert_eq!(tree(&env.path("user")), before);
+    run(&["setup", "claude", "--dry-run"]).succeeds();
+
+    env.run(&["setup", "claude", "--yes"]).succeeds();
+    let installed = tree(&env.path("user"));
+    let fixed = run(&["doctor", "--fix"]);
+    assert!(fixed.stdout.contains("npx keeps steadfast only for a while"), "{fixed:?}");
+    assert_eq!(tree(&env.path("user")), installed);
+    run(&["setup", "--uninstall"]).succeeds();
+    assert_eq!(tree(&env.path("user")), before);
+}
+
+#[test]
 fn without_consent_the_status_line_and_the_cap_are_left_alone() {
     let env = Env::new();
     env.run(&["setup", "claude"]).succeeds();
@@ -167,7 +223,9 @@ fn the_service_is_enabled_only_with_consent_and_removed_without_a_trace() {
         std::process::Command::new("chmod").arg("+x").arg(bin.join(name)).status().unwrap();
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let run = |arguments: &[&str]| crate::env::finish(env.command(arguments).env("PATH", &path), b"");
+    let run = |arguments: &[&str]| {
+        crate::env::finish(env.command(arguments).env("PATH", &path).env("STEADFAST_DB", "/my/goals.db"), b"")
+    };
     let before = tree(&env.path("user"));
 
     let output = run(&["setup", "watch", "--dry-run"]);
@@ -179,7 +237,9 @@ fn the_service_is_enabled_only_with_consent_and_removed_without_a_trace() {
     let written = tree(&env.path("user"));
     let unit = written.iter().find(|(path, _)| path.to_string_lossy().contains("steadfast-watch")).unwrap().1;
     let unit = String::from_utf8_lossy(unit);
-    assert!(unit.contains(env!("CARGO_BIN_EXE_steadfast")) && unit.contains(&path), "{unit}");
+    for word in [env!("CARGO_BIN_EXE_steadfast"), &path, "STEADFAST_DB=/my/goals.db"] {
+        assert!(unit.contains(word), "{word}: {unit}");
+    }
     run(&["setup", "watch", "--yes"]).succeeds();
     assert_eq!(std::fs::read_to_string(&asked).unwrap().lines().count(), 1);
     run(&["setup", "--uninstall"]).succeeds();

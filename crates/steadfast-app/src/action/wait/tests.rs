@@ -1,5 +1,8 @@
 //! Who may wait for what, and looks of several processes.
 
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
 use super::*;
 use crate::action;
 use crate::testing::{SECOND, SESSION, START, USER, WORKER, World};
@@ -88,9 +91,19 @@ fn a_process_must_run_and_an_agents_must_belong_to_the_user() {
     for none in [0, -1, i64::from(i32::MAX), i64::MAX, i64::MIN] {
         assert_eq!(ask(&mut world, &pid(none), USER), Err(WaitError::NoProcess(none)));
     }
-    if cfg!(target_os = "linux") && !process::is_of_same_user(1) {
-        assert_eq!(ask(&mut world, &pid(1), WORKER), Err(WaitError::ForeignProcess(1)));
-        assert!(ask(&mut world, &pid(1), USER).is_ok());
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let mut child = process::is_of_same_user(1).then(|| {
+        let nobody = 65_534;
+        Command::new("sleep").arg("60").uid(nobody).spawn().expect("only root is the user of process 1")
+    });
+    let foreign = child.as_ref().map_or(1, |child| i64::from(child.id()));
+    assert_eq!(ask(&mut world, &pid(foreign), WORKER), Err(WaitError::ForeignProcess(foreign)));
+    assert!(ask(&mut world, &pid(foreign), USER).is_ok());
+    if let Some(child) = &mut child {
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }
 

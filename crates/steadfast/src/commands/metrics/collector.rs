@@ -1,5 +1,5 @@
-//! The address of an OpenTelemetry collector, and requests to it. Redirects are not followed, so that the headers reach
-//! only the host that the user named. Neither the address beyond the host nor the headers are ever printed.
+//! The address of an OpenTelemetry collector, and requests to it. Neither the address beyond the host nor the headers are
+//! ever printed.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 use steadfast_model::text;
 use ureq::http::uri::Scheme;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
-use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::error::{CliError, code};
+use crate::http_client;
 
 const LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
@@ -71,18 +71,9 @@ impl From<CollectorError> for CliError {
 
 impl Collector {
     pub(super) fn new(url: &str, headers: &[String]) -> Result<Self, CliError> {
-        let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(LIMIT))
-            .max_redirects(0)
-            .http_status_as_error(false)
-            // Companies have certificates of their own, which only the system knows.
-            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
-            .user_agent(concat!("steadfast/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .into();
         let (base, shown) = address(url)?;
         let headers = headers.iter().map(|pair| header(pair)).collect::<Result<_, _>>()?;
-        Ok(Self { agent, base, shown, headers })
+        Ok(Self { agent: http_client::new(LIMIT), base, shown, headers })
     }
 
     /// Identifies the collector in the file of what was sent.

@@ -28,6 +28,11 @@ pub(super) fn import(arguments: &SetupArgs, summary: &mut SetupSummary) -> Resul
         let from = other.path.display();
         let taken = match other.missing {
             Ok(goals) if arguments.dry_run => Ok(format!("import {} from {from}, and pause them there", count(goals))),
+            Ok(goals) if !arguments.yes && !can_ask(arguments) => {
+                let (count, command) = (count(goals), "`steadfast setup --yes`");
+                summary.notes.push(format!("not imported: {count} in {from}; {command} imports them"));
+                continue;
+            }
             Ok(goals) if can_ask(arguments) && !agrees(goals, &other.path)? => {
                 summary.notes.push(format!("the goals in {from} are not imported: you said no"));
                 continue;

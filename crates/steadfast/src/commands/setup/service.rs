@@ -8,24 +8,23 @@ use steadfast_hosts::install::{self, ServiceRequest, ServiceSystem};
 use steadfast_system::env_vars;
 use steadfast_system::paths::Paths;
 
-use super::SetupSummary;
+use super::{SetupSummary, lasting_program};
 use crate::cli::SetupArgs;
 use crate::error::{CliError, code};
-use crate::plugin;
 
 const SYSTEM: ServiceSystem = ServiceSystem::HERE;
 const LIMIT: Duration = Duration::from_secs(20);
 pub(super) const SHOWN_AS: &str = "the service";
 
 pub(super) fn install(paths: &Paths, arguments: &SetupArgs, summary: &mut SetupSummary) -> Result<(), CliError> {
-    let user_home = user_home()?;
+    let (home, user_home) = (absolute(&paths.home)?, user_home()?);
     let plan = install::plan_service(
         SYSTEM,
         &ServiceRequest {
-            home: &absolute(&paths.home)?,
+            home: &home,
             user_home: &user_home,
-            program: &plugin::lasting_program()?,
-            search_path: &env_vars::text(env_vars::PATH).unwrap_or_default(),
+            program: &lasting_program(arguments)?,
+            environment: &environment(&home),
         },
     )?;
     let is_new = !plan.is_empty();
@@ -37,6 +36,14 @@ pub(super) fn install(paths: &Paths, arguments: &SetupArgs, summary: &mut SetupS
         false => {}
     }
     Ok(())
+}
+
+/// The variables of this terminal that the service needs to find the same store, clients and session files.
+fn environment(home: &Path) -> Vec<(&'static str, String)> {
+    let set = [env_vars::DB, env_vars::PATH, env_vars::CLAUDE_CONFIG_DIR, env_vars::CODEX_HOME]
+        .into_iter()
+        .filter_map(|name| Some((name, env_vars::text(name)?)));
+    std::iter::once((env_vars::HOME, home.display().to_string())).chain(set).collect()
 }
 
 /// Stops the service before its file is removed.
