@@ -75,12 +75,13 @@ fn a_prompt_after_the_final_turn_uses_one_transaction() {
 }
 
 #[test]
-fn a_session_start_deletes_old_memory_in_a_transaction_of_its_own() {
+fn a_session_start_deletes_old_memory_in_transactions_of_its_own() {
     let mut world = World::new();
     let found = extract::findings(&[skill()]);
     world.store.write(|db| db.remember("old", &found, START)).unwrap();
     let before = commits(&world);
     world.session_start(StartSource::Startup, START + 365 * 24 * HOUR);
-    assert_eq!(commits(&world) - before, 2);
+    let made = commits(&world) - before;
+    assert!((2..=9).contains(&made), "its own and a few steps of upkeep, not {made}");
     assert_eq!(world.store.read().events_of("old", MemoryFilter::default(), 9).unwrap(), []);
 }
