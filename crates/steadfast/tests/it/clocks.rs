@@ -315,6 +315,32 @@ fn a_boot_with_a_clock_a_year_ahead_forgets_no_session() {
     assert!(remembered() >= before, "{} of {before}", remembered());
 }
 
+/// What the user deletes by age is as old as it looks: a machine that boots a year ahead shows the time since its boot.
+#[test]
+fn a_boot_with_a_clock_a_year_ahead_makes_nothing_old_enough_to_clean_up() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let machine = Machine::of(world.env);
+    machine.env.start(&["Keep me"]);
+    machine.env.goal(&["pause"]).succeeds();
+    machine.env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "decision: use tabs"}));
+    machine.env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "exit"}));
+    let world = World { env: machine.env };
+    world.loop_run(&["once", "a"], "echo done", &[]).succeeds();
+    let machine = Machine { env: world.env, ..Machine::of(Env::new()) };
+    machine.boot(YEAR);
+    let cleaned = machine.env.run(&["loop", "cleanup", "--json"]).succeeds().json();
+    for what in ["pruned", "removed", "files"] {
+        assert_eq!(cleaned[what], json!([]), "{what} of {cleaned}");
+    }
+    let purged = machine.env.run(&["session", "purge", "--older-than", "30", "--json"]).succeeds().json();
+    assert_eq!(purged["purged"], json!([]), "{purged}");
+    let deleted = machine.env.goal(&["cleanup", "--delete", "--json"]).succeeds().json();
+    assert_eq!(deleted["goals"], json!([]), "{deleted}");
+    let deleted = machine.env.goal(&["cleanup", "--delete", "--older-than", "0", "--json"]).succeeds().json();
+    assert_eq!(deleted["goals"].as_array().unwrap().len(), 1, "the user means all that are left alone: {deleted}");
+}
+
 #[test]
 fn a_run_is_not_moved_by_jumps_and_sleep() {
     let world = World::new();
