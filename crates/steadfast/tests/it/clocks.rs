@@ -341,6 +341,27 @@ fn a_boot_with_a_clock_a_year_ahead_makes_nothing_old_enough_to_clean_up() {
     assert_eq!(deleted["goals"].as_array().unwrap().len(), 1, "the user means all that are left alone: {deleted}");
 }
 
+/// The clock was ahead at one boot and put right within it; then the machine was off for longer than the deadline.
+#[test]
+fn time_without_power_counts_after_a_clock_that_was_ahead() {
+    let machine = Machine::new();
+    machine.jump(20 * HOUR);
+    machine.env.hook("s0", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    machine.jump(-20 * HOUR);
+    machine.env.start(&["x", "--deadline", "in 12h"]);
+    machine.says("m1", 10);
+    assert_eq!(machine.stop("m1")["decision"], "block");
+    let deadline = machine.env.status()["deadline"].clone();
+    machine.boot(14 * HOUR);
+    machine.env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "resume"}));
+    assert_eq!(machine.env.status()["deadline"], deadline, "as the user typed it");
+    machine.env.begin_turn();
+    machine.says("m2", 10);
+    machine.stop("m2");
+    machine.stop("m2");
+    assert_eq!(machine.env.status()["status"], "paused");
+}
+
 #[test]
 fn a_run_is_not_moved_by_jumps_and_sleep() {
     let world = World::new();
