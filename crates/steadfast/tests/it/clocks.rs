@@ -262,6 +262,22 @@ fn a_sleeping_machine_uses_no_hours_and_reaches_deadlines() {
     assert_eq!(machine.env.status()["status"], "paused", "a deadline is real time");
 }
 
+/// The clock was set wrong while the machine was off: no more is known than that the deadline is over.
+#[test]
+fn the_message_about_a_deadline_a_year_ago_says_how_long() {
+    let machine = Machine::new();
+    machine.env.start(&["x", "--deadline", "in 2h"]);
+    machine.boot(YEAR);
+    machine.env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "resume"}));
+    machine.env.begin_turn();
+    machine.says("m1", 10);
+    let first = machine.stop("m1").to_string();
+    let second = machine.stop("m1").to_string();
+    let said = format!("{first} {second}");
+    assert_eq!(machine.env.status()["paused_reason"], "deadline", "{said}");
+    assert!(said.contains("deadline") && !said.contains("0s of 2h 00m"), "{said}");
+}
+
 #[test]
 fn a_clock_a_year_ahead_forgets_no_session() {
     let machine = Machine::new();
