@@ -78,7 +78,8 @@ class Session:
             self.call("PostToolUse", tool_name="Bash", tool_use_id=f"t{number}", tool_input={"command": f"git commit -m 'Change {number}'"},
                       tool_response={"stdout": "done\n" * 20, "stderr": "", "interrupted": False, "isImage": False})
         elif what < 0.97:
-            self.answer()
+            for _ in range(RESPONSES_OF_LONG_TURN if self.soak.random.random() < LONG_TURNS else 1):
+                self.answer()
             self.call("Stop", stop_hook_active=False, last_assistant_message=f"more {self.soak.answers}", background_tasks=[])
         elif what < 0.99:
             self.call("PreCompact", trigger="auto")
@@ -107,7 +108,10 @@ AGED = {
     "transcript_cursors": ("session_id", ["updated_at_ms"]),
 }
 DAYS_BETWEEN_LINES = 25
-CALLS_BETWEEN_MOMENTS = 10
+CALLS_BETWEEN_MOMENTS = 50
+# A turn of hours has many responses and only one Stop, and all of them have to go some day.
+LONG_TURNS = 0.08
+RESPONSES_OF_LONG_TURN = 400
 # A shorter run ends before anything is old enough to go.
 LEAST_CALLS = 50_000
 MOST_GROWTH = 1.25

@@ -189,7 +189,11 @@ pub fn refresh(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> R
     let Some(transcript) = session.transcript().filter(|_| may_matter) else {
         return Ok(());
     };
-    let readings = accounting::read_session(store, goal.host, &goal.session_id, transcript)?;
+    let mut readings = accounting::read_session(store, goal.host, &goal.session_id, transcript)?;
+    // While a goal is paused, hooks may read nothing for days.
+    if !accounting::is_charged(goal) && !store.read().has_open_span(&goal.goal_id)? {
+        accounting::record_ahead(store, goal.host, &goal.session_id, &mut readings, origin, now)?;
+    }
     store.write(|db| {
         if let Some(goal) = db.goal(&goal.session_id)? {
             accounting::record(db, goal, &readings, origin, now)?;

@@ -1,5 +1,5 @@
-//! Deletes what is older than the configuration says, a little at a time: one small step in some hook calls, many in
-//! `steadfast watch`.
+//! Deletes what is older than the configuration says, a little at a time: one small step in some hook calls and in each
+//! round of `steadfast watch`, a few steps while a task is not through.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -12,10 +12,14 @@ use steadfast_system::paths::Paths;
 /// A fault that stays is logged again after this time.
 const LOGGED_EVERY: Duration = Duration::from_hours(1);
 
-/// Does one step if one is due. No caller waits for it: what fails is logged, and a later call tries it again.
+/// Steps of one call while a task is not through. A turn of hours ends with one call, and its rows must not outnumber
+/// those that calls delete.
+const MOST_STEPS: usize = 8;
+
+/// Does one step if one is due, and more if that is not enough. What fails is logged, and a later call tries it again.
 pub fn step(store: &mut Store, paths: &Paths, now: Millis) {
     let keep = Keep { details: &paths.config.retention, memory_days: paths.config.memory.retention_days };
-    if let Err(error) = store.upkeep(&keep, now) {
+    if let Err(error) = store.upkeep_some(&keep, MOST_STEPS, now) {
         log_failure(paths, &error);
     }
 }

@@ -3,7 +3,7 @@
 
 use rusqlite::params;
 
-use steadfast_model::clock::steady::{LOOK_EVERY, Tick};
+use steadfast_model::clock::steady::{LOOK_EVERY, Tick, tick};
 use steadfast_model::clock::{Millis, SECOND};
 use steadfast_model::goal::{Actor, change};
 use steadfast_system::clock;
@@ -33,7 +33,17 @@ impl Store {
 impl Db<'_> {
     /// The time by which old rows are deleted. It follows `now`, but does not leap ahead with a clock that was set wrong.
     pub fn aged_now(self, now: Millis) -> Result<Millis, StoreError> {
-        Ok(self.last_tick()?.map_or(now, |tick| tick.aged_ms.min(now)))
+        let Some(last) = self.last_tick()? else { return Ok(now) };
+        #[cfg(any(test, feature = "testing"))]
+        if last.boot_id == OF_TEST {
+            return Ok(last.aged_ms.min(now));
+        }
+        Ok(tick(Some(&last), &clock::look()).aged_ms.min(now))
+    }
+
+    /// The moment before which something is older than the user says. Everything is older than 0.
+    pub fn moment_before(self, age: Millis, now: Millis) -> Result<Millis, StoreError> {
+        if age == 0 { Ok(now) } else { Ok(self.aged_now(now)?.saturating_sub(age)) }
     }
 
     fn last_tick(self) -> Result<Option<Tick>, StoreError> {

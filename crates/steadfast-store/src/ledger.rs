@@ -127,16 +127,7 @@ impl Db<'_> {
         now: Millis,
     ) -> Result<Recorded, StoreError> {
         let before = self.cursor(source.path)?.unwrap_or_default();
-        let mut charges = BTreeMap::new();
-        let pruned_before = if reading.responses.is_empty() { Millis::MIN } else { self.pruned_before()? };
-        for response in &reading.responses {
-            // A line without a time is as new as the reading that found it.
-            let untimed = response.at_ms == 0 || written_since.is_some_and(|since| response.at_ms < since);
-            let at_ms = if untimed { now } else { response.at_ms.min(now) };
-            let response = Response { at_ms, ..response.clone() };
-            self.record_response(source, &response, pruned_before, &mut charges)?;
-        }
-        charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
+        let charges = self.record_responses(source, &reading.responses, written_since, now)?;
         let queued_before = if reading.counts_queue_anew() { 0 } else { before.queued_prompts };
         let broken_before = if reading.rewritten { 0 } else { before.broken_lines };
         let native_goal = match &reading.native_goal {
@@ -155,6 +146,27 @@ impl Db<'_> {
         };
         self.put_cursor(source, &cursor, now)?;
         Ok(Recorded { charges, cursor })
+    }
+
+    /// Enters only responses, and leaves the cursor where it is: they are read again, and known then.
+    pub fn record_responses(
+        self,
+        source: Source<'_>,
+        responses: &[Response],
+        written_since: Option<Millis>,
+        now: Millis,
+    ) -> Result<BTreeMap<String, Charge>, StoreError> {
+        let mut charges = BTreeMap::new();
+        let pruned_before = if responses.is_empty() { Millis::MIN } else { self.pruned_before()? };
+        for response in responses {
+            // A line without a time is as new as the reading that found it.
+            let untimed = response.at_ms == 0 || written_since.is_some_and(|since| response.at_ms < since);
+            let at_ms = if untimed { now } else { response.at_ms.min(now) };
+            let response = Response { at_ms, ..response.clone() };
+            self.record_response(source, &response, pruned_before, &mut charges)?;
+        }
+        charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
+        Ok(charges)
     }
 
     fn record_response(

@@ -101,6 +101,18 @@ impl Store {
         Ok(done?.unwrap_or(false))
     }
 
+    /// Does one step, and at most this many while a task is not through, with other processes in between.
+    pub fn upkeep_some(&mut self, keep: &Keep<'_>, most: usize, now: Millis) -> Result<(), StoreError> {
+        let mut now = now;
+        for _ in 0..most {
+            if !self.upkeep(keep, now)? || !self.read().has_task_under_way()? {
+                break;
+            }
+            now += SOON;
+        }
+        Ok(())
+    }
+
     /// Does everything that is due, with other processes in between.
     pub fn upkeep_all(&mut self, keep: &Keep<'_>, now: Millis) -> Result<(), StoreError> {
         let mut now = now;
@@ -142,6 +154,13 @@ impl Db<'_> {
         let is_over = |task, position: &str| task == UpkeepTask::Secrets && position == FOR_GOOD;
         let first = waits.filter(|(task, position, _)| !is_over(*task, position)).min_by_key(|(.., due)| *due);
         Ok(first.filter(|(.., due)| *due <= now).map(|(task, position, _)| (task, position)))
+    }
+
+    /// Whether a task is not through. The table has walks of other crates, too.
+    fn has_task_under_way(self) -> Result<bool, StoreError> {
+        let sql = "SELECT task FROM upkeep WHERE position NOT IN ('', ?1)";
+        let tasks: Vec<String> = self.all(sql, [FOR_GOOD], |row| row.get(0))?;
+        Ok(tasks.iter().any(|task| task.parse::<UpkeepTask>().is_ok()))
     }
 
     fn put_reached(self, task: UpkeepTask, reached: Reached, now: Millis) -> Result<(), StoreError> {

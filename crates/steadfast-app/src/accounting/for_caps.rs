@@ -1,9 +1,9 @@
 //! What is counted only for the caps and the quota of the plan.
 
-use super::FileReading;
+use super::{FileReading, written_since};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
-use steadfast_model::reading::Reading;
+use steadfast_model::reading::{Reading, Response};
 use steadfast_store::{Db, Origin, Source, Store, StoreError};
 
 /// Enters readings of a session without a goal in the ledger. A goal that an earlier session of this id pursued is
@@ -32,8 +32,9 @@ const MOST_AT_ONCE: usize = 1_000;
 /// The responses of one step of many.
 const OF_STEP: usize = 50;
 
-/// Enters the responses of long readings in short transactions, and leaves what else is in them to
-/// [`record_session`], which also moves the cursor: what a killed process has entered is read again, and known.
+/// Enters most responses of long readings in short transactions. The last response of each file and what else is in it
+/// are left to [`record_session`] or [`super::record`], which also move the cursor: what a killed process has entered is
+/// read again, and known. No goal may be charged with what is new: limits, prices and messages need all of it at once.
 pub fn record_ahead(
     store: &mut Store,
     host: Host,
@@ -42,22 +43,24 @@ pub fn record_ahead(
     origin: Origin,
     now: Millis,
 ) -> Result<(), StoreError> {
-    for file in readings.iter_mut().filter(|file| file.reading.responses.len() > MOST_AT_ONCE) {
-        let responses = std::mem::take(&mut file.reading.responses);
-        file.knows_history = file.reading.rewritten && store.read().knows_any(host, &responses)?;
-        let of_steps: Vec<Reading> = responses
-            .chunks(OF_STEP)
-            .map(|some| {
-                let mut step = Reading::default();
-                step.responses = some.to_vec();
-                step.position = file.from.clone();
-                step
-            })
-            .collect();
+    if readings.iter().map(|file| file.reading.responses.len()).sum::<usize>() <= MOST_AT_ONCE {
+        return Ok(());
+    }
+    let goal = store.read().goal(session_id)?;
+    for file in readings {
+        let before = store.read().cursor(&file.path)?;
+        let since = goal.as_ref().map(|goal| written_since(store.read(), goal, file, before.as_ref())).transpose()?;
+        file.knows_history = file.reading.rewritten && store.read().knows_any(host, &file.reading.responses)?;
+        let Some(last) = file.reading.responses.pop() else { continue };
+        let responses = std::mem::replace(&mut file.reading.responses, vec![last]);
         let agent_type = file.agent_type.as_str();
         let source = Source { host, session_id, agent_id: &file.agent_id, agent_type, path: &file.path };
-        store.write_in_steps(&of_steps, |db, reading| {
-            for (goal_id, charge) in db.record(source, reading, None, now)?.charges {
+        let of_steps: Vec<&[Response]> = responses.chunks(OF_STEP).collect();
+        store.write_in_steps(&of_steps, |db, some| {
+            for (goal_id, charge) in db.record_responses(source, some, since.flatten(), now)? {
+                if !file.agent_id.is_empty() {
+                    db.put_subagent_tokens(source, &goal_id, charge.subagent_tokens, file.from.offset, now)?;
+                }
                 db.charge_other_goal(&goal_id, charge, origin, now)?;
             }
             Ok::<_, StoreError>(())

@@ -106,6 +106,8 @@ pub fn orphans(db: Db<'_>, older_than: Millis, most: usize, now: Millis) -> Resu
 
 /// The same with their sessions, as they were seen.
 fn find(db: Db<'_>, older_than: Millis, most: usize, now: Millis) -> Result<Vec<(Goal, Option<Session>)>, StoreError> {
+    // Without an age, only what runs now counts.
+    let now = if older_than == 0 { now } else { db.aged_now(now)? };
     let mut orphans = Vec::new();
     for at in db.oldest_live_goals()? {
         if orphans.len() == most {

@@ -102,8 +102,10 @@ fn is_news(db: Db<'_>, session_id: &str, config: &Path) -> Result<bool, StoreErr
     Ok(db.session(session_id)?.is_none_or(|session| session.last_seen_ms <= changed_at(config)))
 }
 
-/// When the file was last changed. Other than the time of its content, this one also shows a change of its rights.
+/// When the file was last changed, or the link that leads nowhere. Other than the time of its content, this one also shows
+/// a change of its rights.
 fn changed_at(file: &Path) -> Millis {
-    let changed = fs_err::metadata(file).map_or(0, |file| file.ctime() * 1_000 + file.ctime_nsec() / 1_000_000);
+    let found = fs_err::metadata(file).or_else(|_| fs_err::symlink_metadata(file));
+    let changed = found.map_or(0, |file| file.ctime() * 1_000 + file.ctime_nsec() / 1_000_000);
     clock::from_wall(changed)
 }

@@ -11,6 +11,8 @@ const SLACK: Millis = 2 * MINUTE;
 pub const LOOK_EVERY: Millis = 10 * SECOND;
 /// How much faster than real time old rows may age while a long absence is made up for: a day per hour.
 const CATCH_UP: Millis = 24;
+/// 2025: no store is older, so a wall clock that shows less was never set.
+const NO_STORE_BEFORE: Millis = 1_735_689_600_000;
 
 /// What the machine shows at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,11 +81,12 @@ fn steady(last: &Tick, seen: &MachineClocks) -> Millis {
         let is_put_right = (expected..=expected.saturating_add(SLACK)).contains(&seen.wall_ms);
         return if is_put_right { seen.wall_ms } else { expected };
     }
-    // A wall clock that was ahead, and stayed so, shows how long the machine was off. The difference remains, so that
+    // A wall clock that stays ahead or behind shows how long the machine was off. The difference remains, so that
     // moments of the future keep their distance.
-    let was_ahead = last.wall_ms > last.now_ms && seen.wall_ms >= last.wall_ms;
-    if was_ahead {
-        let off = seen.wall_ms.saturating_sub(last.wall_ms);
+    let off = seen.wall_ms.saturating_sub(last.wall_ms);
+    let stays_ahead = last.wall_ms > last.now_ms && seen.wall_ms >= last.wall_ms;
+    let stays_behind = last.wall_ms >= NO_STORE_BEFORE && (last.wall_ms..last.now_ms - SLACK).contains(&seen.wall_ms);
+    if stays_ahead || stays_behind {
         return last.now_ms.saturating_add(off.max(unseen(last, seen)));
     }
     if seen.wall_ms >= last.now_ms { seen.wall_ms } else { last.now_ms.saturating_add(unseen(last, seen)) }

@@ -262,6 +262,22 @@ fn a_sleeping_machine_uses_no_hours_and_reaches_deadlines() {
     assert_eq!(machine.env.status()["status"], "paused", "a deadline is real time");
 }
 
+/// The clock was set wrong while the machine was off: no more is known than that the deadline is over.
+#[test]
+fn the_message_about_a_deadline_a_year_ago_says_how_long() {
+    let machine = Machine::new();
+    machine.env.start(&["x", "--deadline", "in 2h"]);
+    machine.boot(YEAR);
+    machine.env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "resume"}));
+    machine.env.begin_turn();
+    machine.says("m1", 10);
+    let first = machine.stop("m1").to_string();
+    let second = machine.stop("m1").to_string();
+    let said = format!("{first} {second}");
+    assert_eq!(machine.env.status()["paused_reason"], "deadline", "{said}");
+    assert!(said.contains("deadline") && !said.contains("0s of 2h 00m"), "{said}");
+}
+
 #[test]
 fn a_clock_a_year_ahead_forgets_no_session() {
     let machine = Machine::new();
@@ -313,6 +329,53 @@ fn a_boot_with_a_clock_a_year_ahead_forgets_no_session() {
         machine.pass(MINUTE);
     }
     assert!(remembered() >= before, "{} of {before}", remembered());
+}
+
+/// What the user deletes by age is as old as it looks: a machine that boots a year ahead shows the time since its boot.
+#[test]
+fn a_boot_with_a_clock_a_year_ahead_makes_nothing_old_enough_to_clean_up() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let machine = Machine::of(world.env);
+    machine.env.start(&["Keep me"]);
+    machine.env.goal(&["pause"]).succeeds();
+    machine.env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "decision: use tabs"}));
+    machine.env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "exit"}));
+    let world = World { env: machine.env };
+    world.loop_run(&["once", "a"], "echo done", &[]).succeeds();
+    let machine = Machine { env: world.env, ..Machine::of(Env::new()) };
+    machine.boot(YEAR);
+    let cleaned = machine.env.run(&["loop", "cleanup", "--json"]).succeeds().json();
+    for what in ["pruned", "removed", "files"] {
+        assert_eq!(cleaned[what], json!([]), "{what} of {cleaned}");
+    }
+    let purged = machine.env.run(&["session", "purge", "--older-than", "30", "--json"]).succeeds().json();
+    assert_eq!(purged["purged"], json!([]), "{purged}");
+    let deleted = machine.env.goal(&["cleanup", "--delete", "--json"]).succeeds().json();
+    assert_eq!(deleted["goals"], json!([]), "{deleted}");
+    let deleted = machine.env.goal(&["cleanup", "--delete", "--older-than", "0", "--json"]).succeeds().json();
+    assert_eq!(deleted["goals"].as_array().unwrap().len(), 1, "the user means all that are left alone: {deleted}");
+}
+
+/// The clock was ahead at one boot and put right within it; then the machine was off for longer than the deadline.
+#[test]
+fn time_without_power_counts_after_a_clock_that_was_ahead() {
+    let machine = Machine::new();
+    machine.jump(20 * HOUR);
+    machine.env.hook("s0", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    machine.jump(-20 * HOUR);
+    machine.env.start(&["x", "--deadline", "in 12h"]);
+    machine.says("m1", 10);
+    assert_eq!(machine.stop("m1")["decision"], "block");
+    let deadline = machine.env.status()["deadline"].clone();
+    machine.boot(14 * HOUR);
+    machine.env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "resume"}));
+    assert_eq!(machine.env.status()["deadline"], deadline, "as the user typed it");
+    machine.env.begin_turn();
+    machine.says("m2", 10);
+    machine.stop("m2");
+    machine.stop("m2");
+    assert_eq!(machine.env.status()["status"], "paused");
 }
 
 #[test]

@@ -69,6 +69,26 @@ fn a_broken_configuration_pauses_the_goal_and_is_reported_once() {
     assert_eq!(env.status()["status"], "active");
 }
 
+/// A link to itself cannot be opened, not even by root.
+#[test]
+fn a_configuration_that_cannot_be_opened_is_reported_once() {
+    let env = Env::new();
+    env.start(&["x"]);
+    env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    let config = env.home().join("config.toml");
+    let _ = std::fs::remove_file(&config);
+    std::os::unix::fs::symlink(&config, &config).unwrap();
+    let reply = env.stop("s1", "hi", false);
+    for part in ["config.toml", "The goal is paused", "/goal-resume"] {
+        assert!(message(&reply).contains(part), "{part} in {reply}");
+    }
+    assert_eq!(env.stop("s1", "hi", false), Value::Null);
+    assert_eq!(prompt(&env, "s1"), Value::Null);
+    let reply = prompt(&env, "s2");
+    assert!(message(&reply).contains("config.toml") && !message(&reply).contains("paused"), "{reply}");
+    assert_eq!(prompt(&env, "s2"), Value::Null);
+}
+
 #[test]
 fn a_broken_configuration_holds_a_goal_within_a_turn() {
     let env = Env::new();

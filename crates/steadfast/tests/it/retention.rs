@@ -30,7 +30,8 @@ impl Env {
         for number in 0..200 {
             self.execute("UPDATE upkeep SET due_at_ms = 0 WHERE position <> ''");
             self.hook(&format!("new{number}"), &json!({"hook_event_name": START, "source": "startup"}));
-            let left = self.sql("SELECT count(*) FROM upkeep WHERE position <> ''");
+            // The task that never begins again has this position.
+            let left = self.sql("SELECT count(*) FROM upkeep WHERE position NOT IN ('', 'done')");
             if left == [["0"]] && self.sql("SELECT count(*) >= 7 FROM upkeep") == [["1"]] {
                 return;
             }
@@ -148,6 +149,31 @@ fn old_details_go_and_no_number_changes() {
     env.upkeep();
     assert_eq!(env.status(), Value::Null, "the goal itself goes after a year");
     assert_eq!(env.sql("SELECT sum(responses) FROM usage_days"), [["3"]], "its sums stay");
+}
+
+/// Turns of hours end with one hook each, and every day some of those hooks have other tasks than the ledger.
+#[test]
+fn a_few_long_turns_a_day_do_not_outgrow_retention() {
+    const DAYS: i64 = 20;
+    const TURNS: i64 = 10;
+    const RESPONSES: i64 = 300;
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    env.goal(&["complete"]).succeeds();
+    for turn in 0..DAYS * TURNS {
+        env.execute(&format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {RESPONSES})
+             INSERT INTO responses (host, response_id, session_id, model, input_tokens, output_tokens,
+               cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms)
+             SELECT 'claude', 'old' || ({turn} * {RESPONSES} + i), 'gone', 'claude-opus-4-5', 1, 0, 0, 0, 0, 1,
+               1000000 + {turn} * {RESPONSES} + i FROM n"
+        ));
+        // The turns are at equal distances, all day long.
+        env.execute(&format!("UPDATE upkeep SET due_at_ms = due_at_ms - {}", DAY / TURNS));
+        env.stop("s1", "done", false);
+    }
+    let left = env.number("SELECT count(*) FROM responses WHERE session_id = 'gone'");
+    assert!(left <= 3 * TURNS * RESPONSES, "{left} responses of {DAYS} days are left");
 }
 
 #[test]

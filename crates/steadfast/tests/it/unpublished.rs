@@ -159,7 +159,34 @@ fn the_last_end_wins_in_the_completions_file() {
     assert_eq!(ends(), [before.clone(), (json!("r"), json!("completed")), later.clone()]);
 
     world.run(&["loop", "resume", "r", "--max", "2"]).succeeds();
-    assert_eq!(world.json("loop-completions.json").as_array().unwrap().len(), 3);
+    assert_eq!(ends(), [before, (json!("r"), json!("completed")), later]);
+}
+
+#[test]
+fn the_end_of_a_resumed_run_replaces_that_by_kill_or_limit() {
+    let world = World::new();
+    world.loop_type("promise", "completion: {promise: DONE}");
+    let script = "echo $$ >> tries; [ -e stays ] && while [ ! -e go ]; do sleep 0.02; done; [ -e go ] && echo '<promise>DONE</promise>'; true";
+    let ends = || {
+        let ends = world.json("loop-completions.json");
+        let of = |end: &Value| (end["session"].clone(), end["status"].clone(), end["reason"].clone());
+        ends.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    let end = |status: &str, reason: &str| (json!("r"), json!(status), json!(reason));
+    world.loop_run(&["promise", "r"], script, &["--max", "1"]);
+    let by_limit = ends();
+    assert_eq!(by_limit, [end("completed", "max_iterations")]);
+
+    world.write(&world.in_project("stays"), "");
+    let agent_runs = |count: usize| eventually(|| Some(()).filter(|()| world.lines("tries").len() == count));
+    world.run(&["loop", "resume", "r", "--max", "9", "-d"]).succeeds();
+    agent_runs(2);
+    world.run(&["loop", "kill", "r"]).succeeds();
+    assert_eq!(ends(), [end("killed", "killed")]);
+
+    world.write(&world.in_project("go"), "");
+    world.run(&["loop", "resume", "r"]).succeeds();
+    assert_eq!(ends(), [end("completed", "promise")]);
 }
 
 /// The state of a long history is not written after every iteration, but soon after.

@@ -77,6 +77,49 @@ fn a_difference_that_stays_is_kept_over_a_boot() {
     assert_eq!(next.now_ms, NOON + HOUR);
 }
 
+/// One boot began with a clock that was ahead, and it was put right within that boot. How long the machine was off shows
+/// on the wall clock all the same.
+#[test]
+fn time_without_power_counts_although_the_wall_clock_is_behind() {
+    for ahead in [12 * HOUR, 20 * HOUR, 200 * DAY] {
+        let put_right = tick(Some(&first()), &seen(NOON + MINUTE - ahead, "a", HOUR + MINUTE));
+        let after =
+            |passed| tick(Some(&put_right), &seen(put_right.wall_ms + passed, "b", MINUTE)).now_ms - put_right.now_ms;
+        assert_eq!(after(8 * HOUR), 8 * HOUR, "{ahead}");
+        assert_eq!(after(SECOND), LOOK_EVERY, "the last look may be that old");
+        assert_eq!(after(-SECOND), LOOK_EVERY, "it was set again");
+        // It has reached the steady time: it was behind for a while, and is right again.
+        assert_eq!(after(ahead - SLACK), LOOK_EVERY);
+        assert_eq!(after(ahead + HOUR), HOUR);
+    }
+}
+
+/// A clock in local time is ahead at each boot, until the network puts it right.
+#[test]
+fn a_clock_that_is_ahead_at_each_boot_adds_up_to_nothing() {
+    let mut last = first();
+    for boot in 1..20 {
+        let (id, off) = (boot.to_string(), boot * HOUR);
+        let before = last.clone();
+        let real = NOON + (1..=boot).map(|boot| boot * HOUR).sum::<Millis>();
+        last = tick(Some(&last), &seen(real + 12 * HOUR, &id, MINUTE));
+        last = tick(Some(&last), &seen(real, &id, MINUTE));
+        let passed = last.now_ms - before.now_ms;
+        assert_eq!(passed, if boot == 1 { off + 12 * HOUR } else { off }, "{boot}");
+    }
+}
+
+/// Without a battery, the clock begins at the same moment with each boot; that is no time to measure with.
+#[test]
+fn a_clock_without_a_battery_does_not_leap() {
+    let ahead = Tick { now_ms: NOON + DAY, ..first() };
+    let unset = tick(Some(&ahead), &seen(HOUR, "b", HOUR));
+    let next = tick(Some(&unset), &seen(2 * HOUR, "c", 2 * HOUR));
+    assert_eq!(next.now_ms - unset.now_ms, LOOK_EVERY);
+    let next = tick(Some(&unset), &seen(NOON + 2 * HOUR, "c", 2 * HOUR));
+    assert_eq!(next.now_ms - unset.now_ms, LOOK_EVERY, "not half a century");
+}
+
 #[test]
 fn sleep_is_known_within_a_boot() {
     let slept = |boot: &str, suspended_ms| {
@@ -110,7 +153,15 @@ proptest! {
             prop_assert!(next.aged_ms <= next.now_ms.min(machine.wall_ms));
             prop_assert!(next.aged_ms <= last.aged_ms + real.max((CATCH_UP * real).min(DAY)));
             if boots {
-                prop_assert!(next.now_ms <= machine.wall_ms.max(last.now_ms + LOOK_EVERY));
+                let moved = machine.wall_ms - last.wall_ms;
+                let most = machine.wall_ms.max(last.now_ms + moved.max(LOOK_EVERY));
+                prop_assert!(next.now_ms <= most, "by no more than the wall clock moved");
+                let before_now = last.wall_ms.max(NO_STORE_BEFORE)..last.now_ms - SLACK;
+                let stays_apart = last.wall_ms >= last.now_ms || before_now.contains(&machine.wall_ms);
+                if jump == 0 && stays_apart && last.wall_ms >= NO_STORE_BEFORE {
+                    prop_assert!(next.now_ms >= last.now_ms + passed, "time without power");
+                    prop_assert!(next.now_ms <= last.now_ms + passed.max(LOOK_EVERY));
+                }
                 let was_behind = last.wall_ms <= last.now_ms;
                 if was_behind && machine.wall_ms >= last.now_ms {
                     prop_assert_eq!(next.now_ms, machine.wall_ms);

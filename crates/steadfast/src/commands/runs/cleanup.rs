@@ -18,7 +18,7 @@ use steadfast_engine::run_folder::RunFolder;
 use steadfast_engine::{checks, old_runs, worktree};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{Phase, RunKind, RunStatus};
-use steadfast_store::{RunFilter, RunLine, RunRow, Store};
+use steadfast_store::{RunFilter, RunLine, RunRow, Store, StoreError};
 use steadfast_system::process;
 
 use super::{RunContext, unpublished};
@@ -95,7 +95,7 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
     }
     let how = Tidy {
         is_alive: &|entry| entry.kind != Some(context.kind) || is_alive(context, store.as_ref(), entry),
-        before_ms: context.now - REGISTRY_DAYS * clock::DAY,
+        before_ms: before(context, store.as_ref(), REGISTRY_DAYS)?,
         now: context.now,
         dry_run: arguments.dry_run,
     };
@@ -113,6 +113,12 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
     Ok(report(&done))
 }
 
+/// The moment before which something is older than these days.
+fn before(context: &RunContext, store: Option<&Store>, days: Millis) -> Result<Millis, StoreError> {
+    let (age, now) = (days * clock::DAY, context.now);
+    store.map_or(Ok(now - age), |store| store.read().moment_before(age, now))
+}
+
 /// Removes the state files of runs that the store no longer has, if runs are not kept for ever.
 fn remove_files(context: &RunContext, store: &Store, dry_run: bool) -> Result<Vec<PathBuf>, CliError> {
     let days = old_runs::days_of_rows(&context.paths.config.retention);
@@ -121,7 +127,7 @@ fn remove_files(context: &RunContext, store: &Store, dry_run: bool) -> Result<Ve
     }
     let expiry = Expiry {
         kind: context.kind,
-        before_ms: context.now - Millis::from(days) * clock::DAY,
+        before_ms: before(context, Some(store), Millis::from(days))?,
         // A run that cannot be read is there.
         store_id: &store.read().file_id(),
         is_known: &|run_id| store.read().run(run_id).map_or(true, |row| row.is_some()),
@@ -185,7 +191,7 @@ impl Cleanup<'_> {
                 Err(error) => output::note(&format!("{} {}: {error}", line.kind, line.name)),
             }
         }
-        let before = self.context.now - Millis::from(self.arguments.older_than) * clock::DAY;
+        let before = before(self.context, Some(store), Millis::from(self.arguments.older_than))?;
         let outputs = folder.attempts();
         // Outputs of pipelines are written from the answers of their agents.
         let is_owed = line.kind == RunKind::Pipeline && !folder.is_end_published(line.completed_at_ms);

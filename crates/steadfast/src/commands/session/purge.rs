@@ -94,7 +94,7 @@ fn chosen(
     Ok(match (id, arguments.older_than) {
         (Some(id), _) => (vec![id.to_owned()], 0),
         (None, Some(days)) => {
-            let before = now - Millis::from(days) * DAY;
+            let before = db.moment_before(Millis::from(days) * DAY, now)?;
             (db.expired_sessions(before, now)?, db.remembered_before(before)?.len())
         }
         (None, None) => (db.known_sessions()?.into_iter().map(|known| known.session_id).collect(), 0),
