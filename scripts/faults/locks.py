@@ -211,7 +211,8 @@ class Bench:
         other = self.root / "other.db"
         yield "db import", lambda: self.old_store(other, 5, 0), lambda: self.call("db", "import", str(other))
         for version, additions in ((5, 0), (6, 0), (6, 5), (6, 7), (6, 8)):
-            yield (f"migration from version {version}.{additions}",
+            more = f", {additions} additions" if version >= 6 else ""
+            yield (f"migration from version {version}{more}",
                    lambda version=version, additions=additions: self.old_store(self.store, version, additions),
                    lambda: self.call("goal", "history", "--all"))
 

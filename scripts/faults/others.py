@@ -32,7 +32,7 @@ def rows(text):
     names = [name.strip() for name in re.split(r" {2,}", text.splitlines()[0].strip())] if found else []
     if not found:
         return []
-    show = lambda row: " ".join(f"{name} {value};" for name, value in zip(names[1:], row[1:]))
+    show = lambda row: "; ".join(f"{name} {value}" for name, value in zip(names[1:], row[1:]))
     return [{"calls": int(found[-1][0].replace(",", "")), "at_first": show(found[0]), "in_the_end": show(found[-1])}]
 
 

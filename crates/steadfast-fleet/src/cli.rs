@@ -11,8 +11,8 @@ Examples:
   steadfast loop run work auth --fleet --detach       Start a run on the fleet
   steadfast fleet status auth --watch                 Look at it; also logs -f, attach, kill, resume
   steadfast fleet pull auth                           Bring its branch and its state files here
-Where the server is: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the other variables and profiles of Temporal's own
-tools, or `[fleet]` in config.toml.";
+Where the server is: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the other variables and profiles of
+Temporal's own tools, or `[fleet]` in config.toml.";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -143,8 +143,9 @@ pub(crate) struct NamedRunArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   steadfast fleet worker --slots 2 --agents claude --repo git@host:team/app.git
-  steadfast fleet worker --agents command --repo git@host:team/app.git     Agents that are commands of the run
-  steadfast fleet worker --drive --slots 0       A server that only decides, for workers on laptops
+  steadfast fleet worker --agents command --repo git@host:team/app.git
+  steadfast fleet worker --drive --slots 0
+The second one runs agents that are commands; the last one only decides, for workers on laptops.
 At least one worker of the fleet needs --drive; give it to machines that are always on.")]
 pub(crate) struct WorkerArgs {
     /// How many agents run at once [default: `[fleet] slots`, else 2]
@@ -221,7 +222,8 @@ pub(crate) struct FleetAnswerArgs {
   steadfast fleet caps                          Show the caps and what today cost
   steadfast fleet caps --usd 50 --tokens 200M   Set both
   steadfast fleet caps --none                   Remove both
-A day is a day in UTC. At a cap every run ends with the reason cost_cap; `resume` continues it the next day.")]
+A day is a day in UTC. At a cap every run ends with the reason cost_cap; `resume` continues it the
+next day.")]
 pub(crate) struct CapsArgs {
     /// Maximum spend of a day in US dollars
     #[arg(long, value_name = "X")]

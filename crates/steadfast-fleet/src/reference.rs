@@ -11,10 +11,34 @@ use crate::cli::FleetCli;
 
 const INTRO: &str = "# Commands of the fleet
 
-The help of each command of `steadfast fleet`. How to run on many machines: [the fleet](../fleet.md). Add `--json` for
-JSON; the fields are those of [runs on one machine](json.md).
+The help of each command of `steadfast fleet`. How to run on many machines: [the fleet](../fleet.md). `--json`
+prints [JSON](#json).
 
 <!-- Written from the code by crates/steadfast-fleet/src/reference.rs; do not edit. -->
+";
+
+const JSON: &str = "
+## JSON
+
+With `--json`, commands print:
+
+| command | answer |
+| --- | --- |
+| `list` | as [run-list](json.md#run-list) |
+| `status`, `attach`, `resume` | as [run-status](json.md#run-status) |
+| `doctor` | as [doctor](json.md#doctor); `store` is the address of the server, `store_from` is `fleet` |
+| `logs` | `{stage, iteration, attempt, text}` |
+| `kill` | as run-status when the run has ended; else `{name, status, stopping}`, with `--force` `{name, status, forced}` |
+| `pull` | `{name, status, branch, run_directory, head, project}` |
+| `approve`, `reject` | `{name, stage, stage_name, approved, note}` |
+| `say` | `{name, text}` |
+| `caps` | `{tokens, cost_usd, caps: {tokens, usd}}`: what today used, and the caps; null: no cap |
+| `drain` | `{workers, done}`: process ids of the workers, and whether they have ended |
+| `schedules` | `{schedules: [{name, paused, note, next_at}]}`; `delete`: `{name, deleted}` |
+| `key` | `{id, line}` |
+| `history` | the history as Temporal's JSON, also without `--json` |
+
+A command that fails prints [error](json.md#error).
 ";
 
 #[test]
@@ -28,6 +52,7 @@ fn the_page_of_the_fleet_is_current() {
         let name = command.get_name();
         text += &["\n## steadfast fleet ", name, "\n\n```text\n", &lines.join("\n"), "\n```\n"].concat();
     }
+    text += JSON;
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/fleet.md");
     if env_vars::text("UPDATE_DOCS").is_some() {
         fs_err::write(&page, &text).unwrap();

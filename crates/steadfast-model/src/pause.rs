@@ -15,7 +15,7 @@ pub enum PausedReason {
     WallClockCap,
     /// The session was cleared.
     Cleared,
-    /// Something of Steadfast failed; the log says what.
+    /// Steadfast failed, `[limits]` has a mistake, or eight turns in a row failed; `goal status` and the log say which.
     Degraded,
     /// A response had a malformed number of tokens.
     AccountingError,

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The home directory of Steadfast.
+/// The home directory of Steadfast. Default: `steadfast` in the platform's data directory, on Linux
+/// `~/.local/share/steadfast`.
 pub const HOME: &str = "STEADFAST_HOME";
-/// The path of the store.
+/// The path of the store. Default: see [files](../howto/store.md#files).
 pub const DB: &str = "STEADFAST_DB";
 /// Set by Claude Code for a plugin: the directory of its data, where the store is without `steadfast setup`.
 pub const CLAUDE_PLUGIN_DATA: &str = "CLAUDE_PLUGIN_DATA";
@@ -58,8 +59,8 @@ pub const BODY: &str = "STEADFAST_BODY";
 pub const KIND: &str = "STEADFAST_KIND";
 /// The directory of an attempt, in the environment of everything that the attempt starts.
 pub const ATTEMPT: &str = "STEADFAST_ATTEMPT";
-/// The directory of an attempt, in the environment of everything that testing its rule starts. The user's own commands
-/// are no agents, so it is another name.
+/// Set for everything that a check of the completion rule starts: the directory of the attempt. It marks your commands,
+/// which are not agents; `STEADFAST_ATTEMPT` marks agents.
 pub const CHECK: &str = "STEADFAST_CHECK";
 /// The file with the keys of the fleet's payloads.
 pub const FLEET_KEY_FILE: &str = "STEADFAST_FLEET_KEY_FILE";
@@ -113,8 +114,9 @@ pub const LC_ALL: &str = "LC_ALL";
 pub const GIT_TERMINAL_PROMPT: &str = "GIT_TERMINAL_PROMPT";
 /// The index that a git command uses.
 pub const GIT_INDEX_FILE: &str = "GIT_INDEX_FILE";
-/// Where a git command writes objects, and where else it reads them.
+/// Where a git command writes objects.
 pub const GIT_OBJECT_DIRECTORY: &str = "GIT_OBJECT_DIRECTORY";
+/// Where else a git command reads objects.
 pub const GIT_ALTERNATE_OBJECT_DIRECTORIES: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
 /// Keeps git from fetching objects that a partial clone does not have.
 pub const GIT_NO_LAZY_FETCH: &str = "GIT_NO_LAZY_FETCH";

@@ -31,6 +31,8 @@ pub(crate) struct CliError {
     pub(crate) is_list: bool,
     /// Problems of a definition, for `--json`; in text mode the caller has already printed them.
     pub(crate) faults: Option<Box<Value>>,
+    /// How each verification command went, for `--json`.
+    pub(crate) evidence: Option<Box<Value>>,
 }
 
 impl CliError {
@@ -42,6 +44,7 @@ impl CliError {
             hint: hint.into(),
             is_list: false,
             faults: None,
+            evidence: None,
         }
     }
 

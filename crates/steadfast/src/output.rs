@@ -39,8 +39,12 @@ pub(crate) fn print_error(error: &CliError, is_json: bool) {
         if let Some(faults) = &error.faults {
             fields["faults"] = Value::clone(faults);
         }
+        let mut answer = json!({"error": fields});
+        if let Some(evidence) = &error.evidence {
+            answer["evidence"] = Value::clone(evidence);
+        }
         // If stdout cannot be written, stderr has the message.
-        if write_json(&json!({"error": fields})).is_ok() {
+        if write_json(&answer).is_ok() {
             return;
         }
     }

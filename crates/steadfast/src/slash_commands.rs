@@ -12,7 +12,8 @@ const fn by_model(name: &'static str, arguments: &'static str, description: &'st
 }
 
 const START: &str = "\"OBJECTIVE\" [--budget quick|standard|deep|overnight|auto|N] [--usd X] [--max-turns N] \
-    [--max-hours H] [--deadline TIME] [--verify CMD] [--item TEXT | --items FILE.md] [--judge] [--sign-off] [--queue]";
+    [--max-hours H] [--deadline TIME] [--plan-percent N] [--verify CMD] [--item TEXT | --items FILE.md] [--judge] \
+    [--sign-off] [--queue]";
 const EXTEND: &str = "[--add-turns N] [--add-hours H] [--add-tokens N] [--add-usd X]";
 
 const WAIT: &str = "[--until TIME | --for DURATION] [--command CMD | --file PATH | --pid N]";

@@ -10,16 +10,17 @@ use steadfast_model::goal::proof::{Evidence, Verified};
 use steadfast_store::{Origin, Store, StoreError};
 use steadfast_system::config::GoalConfig;
 
-/// Runs the commands of a goal and stores the evidence; an error if one of them failed.
+/// Runs the commands of a goal and stores the evidence. Returns what it proves, or that one of them failed, and how each
+/// command went.
 pub(crate) fn verify_goal(
     store: &mut Store,
     goal: &Goal,
     config: &GoalConfig,
     origin: Origin,
-) -> Result<(Verified, Vec<Evidence>), ActionError> {
+) -> Result<(Result<Verified, ActionError>, Vec<Evidence>), ActionError> {
     let limit = Duration::from_secs(config.verify_timeout_seconds);
     let environment = store.read().environment(&goal.goal_id)?;
     let evidence = verify::run_for_goal(goal, limit, environment.as_ref()).map_err(StoreError::Io)?;
-    let verified = action::add_evidence(store, goal, &evidence, origin, clock::now())?;
+    let verified = action::add_evidence(store, goal, &evidence, origin, clock::now());
     Ok((verified, evidence))
 }

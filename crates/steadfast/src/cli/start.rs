@@ -14,7 +14,8 @@ const ITEMS_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, Default, Args)]
 #[command(after_help = "Budgets (tokens / turns / hours):
-  quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
+  quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72;
+  auto chooses one of them by the words of the objective
 Example: steadfast goal start \"Port the parser\" --budget 10M --max-hours 4 --verify \"make test\"")]
 pub(crate) struct StartArgs {
     /// What must be true at the end (1 to 4000 characters)

@@ -50,7 +50,7 @@ pub(crate) struct UsageArgs {
     /// Split each row by model
     #[arg(short = 'b', long)]
     pub(crate) breakdown: bool,
-    /// Time zone of days, weeks and blocks: Europe/Berlin, UTC, +02:00 [default: the machine's]
+    /// Time zone of days, weeks, months and the times of blocks: Europe/Berlin, UTC, +02:00 [default: the machine's]
     #[arg(short = 'z', long, value_name = "Z", allow_hyphen_values = true)]
     pub(crate) timezone: Option<String>,
     /// Oldest or cheapest row first (asc), or last (desc)

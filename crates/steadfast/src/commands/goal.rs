@@ -268,9 +268,10 @@ impl<'a> SessionGoal<'a> {
             return Err(CliError::new(code::WRONG_STATE, "this goal has no verification commands", hint));
         }
         let config = &self.context.paths.config.goal;
-        let (_, runs) = verification::verify_goal(&mut self.store, &goal, config, self.context.origin)?;
+        let (verified, runs) = verification::verify_goal(&mut self.store, &goal, config, self.context.origin)?;
         let shown = |run: Evidence| Evidence { command: redact(&run.command).into_owned(), ..run };
         let runs: Vec<Evidence> = runs.into_iter().map(shown).collect();
+        verified.map_err(|error| CliError { evidence: Some(Box::new(json!(runs))), ..error.into() })?;
         let seconds = |ms: i64| Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
         let lines: Vec<String> =
             runs.iter().map(|run| format!("passed in {:.1}s: {}", seconds(run.duration_ms), run.command)).collect();

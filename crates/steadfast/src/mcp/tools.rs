@@ -214,7 +214,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
         let mut store = Store::open_existing(&paths.store)?;
         let verified = verification::verify_goal(&mut store, &goal, &paths.config.goal, caller.origin);
         outbox::send(&paths, &mut store, Audience::Away);
-        Some(verified?.0)
+        Some(verified?.0?)
     };
     let claim = Claim::Agent { judged: arguments.completed_by == Some(args::Judge::Evaluator), verified };
     handle.store(|store| {

@@ -131,7 +131,7 @@ fn plain_argument(name: &str) -> &'static str {
         "max_usd" => "Most US dollars",
         "goal_id" => "The goal that is meant [default: this session's]",
         "status" => "What the work ends as; without it, only `items` are recorded",
-        "items" => "Number and proof of each item",
+        "items" => "Objects `{item, proof}`: the number of the item, from 1, and its proof",
         "verdict" => "What the evaluator found",
         "reason" => "Why, in a few sentences",
         "seconds" => "Wait this long",

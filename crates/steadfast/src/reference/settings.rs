@@ -28,7 +28,7 @@ struct SettingsSection {
     rows: Vec<[String; 3]>,
 }
 
-/// Comments above a key or a section are about it; a key in a comment has no default.
+/// Comments above a key or a section are about it. A key in a comment has no default, unless the comment above names one.
 fn sections(text: &str) -> Vec<SettingsSection> {
     let mut sections = vec![SettingsSection { name: String::new(), about: String::new(), rows: Vec::new() }];
     let mut comment: Vec<&str> = Vec::new();
@@ -39,8 +39,15 @@ fn sections(text: &str) -> Vec<SettingsSection> {
             let about = std::mem::take(&mut comment).join(" ");
             sections.push(SettingsSection { name: name.to_owned(), about, rows: Vec::new() });
         } else if let Some((key, value)) = pair {
-            let default = if is_comment { format!("none; such as {}", code(value)) } else { code(value) };
-            let meaning = prose(std::mem::take(&mut comment).join(" ").trim_end_matches('.'));
+            let about = std::mem::take(&mut comment).join(" ");
+            let (about, named) = about.split_once(" Default: ").map_or((&*about, None), |(it, end)| (it, Some(end)));
+            let default = match named.map(|it| it.trim_end_matches('.')) {
+                Some(named) if is_comment && named != code(value) => format!("{named}; example: {}", code(value)),
+                Some(named) => named.to_owned(),
+                None if is_comment => format!("none; such as {}", code(value)),
+                None => code(value),
+            };
+            let meaning = prose(about.trim_end_matches('.'));
             sections.last_mut().unwrap().rows.push([code(key), default, meaning]);
         } else if is_comment {
             comment.push(inside);

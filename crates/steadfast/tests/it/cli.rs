@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::env::{Env, finish};
+use crate::schemas::check;
 
 #[test]
 fn a_goal_is_started_and_completed_by_hand() {
@@ -118,6 +119,19 @@ fn verification_runs_the_users_commands_and_keeps_the_evidence() {
     env.goal(&["abandon"]).succeeds();
     env.goal(&["start", "y"]).succeeds();
     env.goal(&["verify"]).fails_with(3, "no verification commands");
+}
+
+#[test]
+fn a_failed_verification_prints_its_evidence_as_json() {
+    let env = Env::new();
+    env.start(&["x", "--verify", "echo checking; false", "--verify", "true"]);
+    let failed = env.goal(&["verify", "--json"]);
+    assert_eq!(failed.code, 6, "{failed:?}");
+    let answer = failed.json();
+    check("error.schema.json", &answer);
+    assert_eq!(answer["error"]["kind"], "verification_failed");
+    let run = &answer["evidence"][0];
+    assert_eq!((&run["exit_code"], &run["output_tail"]), (&json!(1), &json!("checking\n")));
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn uncommitted_changes_are_reported_once() {
     let told = "worktrees start at the last commit: uncommitted changes (1 file: new.txt) are not in them";
     let agent = world.agent("true");
     let output = world.run(&["pipeline", "run", "p.yaml", "d", "--agent", &agent]);
-    assert_eq!(output.succeeds().stderr.matches(told).count(), 1, "{output:?}");
+    assert_eq!(output.succeeds().stderr.matches(&format!("note: {told}")).count(), 1, "{output:?}");
     let id = world.status("pipeline", "d")["run_id"].as_str().unwrap().to_owned();
     let log = std::fs::read_to_string(world.env.home().join("runs").join(id).join("engine.log")).unwrap();
     assert_eq!(log.matches(told).count(), 1, "{log}");

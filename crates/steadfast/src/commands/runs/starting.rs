@@ -124,7 +124,7 @@ pub(in crate::commands) fn start(
     drop(store);
     if let Some(message) = preflight::not_in_worktrees(context, &plan, new.worktree) {
         log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
-        output::note(&message);
+        output::note(&format!("note: {message}"));
     }
     permissions::print_once(context, &row.plan);
     if let Some(note) = dry_run::budget_note(&row.plan) {
