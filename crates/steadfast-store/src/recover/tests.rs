@@ -12,6 +12,7 @@ use crate::{BackupKind, backups_dir, beside};
 mod cut;
 mod schema;
 mod search_index;
+mod sums;
 
 const GOALS: usize = 60;
 
