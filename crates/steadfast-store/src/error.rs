@@ -71,7 +71,8 @@ impl StoreError {
     }
 }
 
-const RECOVER: &str = "nothing was changed; `steadfast db recover` rebuilds it from a backup and what can be read";
+const RECOVER: &str = "nothing was changed; `steadfast db recover` rebuilds it from a backup and what can be read, and \
+                       with `--empty` it begins anew";
 
 impl StoreError {
     /// Whether the file of the store is damaged.

@@ -8,7 +8,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_system::{bounded, paths};
 
 use super::super::backup::{before_versions, sync_directory};
-use super::super::{StoreError, backups, beside};
+use super::super::{StoreError, backups, begun, beside};
 
 /// The end of the names of a database and of what belongs to it: its log, the index of the log, and an old kind of log.
 const ALL_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -56,8 +56,9 @@ pub(crate) fn was_there(store: &Path) -> Option<StoreError> {
     } else if has_log {
         "its log is not empty".to_owned()
     } else {
-        let backup = backups(store).into_iter().map(|backup| backup.path).chain(before_versions(store)).next()?;
-        format!("there is a backup, {}", backup.display())
+        let backup = backups(store).into_iter().map(|backup| backup.path).chain(before_versions(store)).next();
+        let backup = backup.map(|backup| format!("there is a backup, {}", backup.display()));
+        backup.or_else(|| begun::noted(store).map(|note| format!("{} says that it had begun", note.display())))?
     };
     let what = if length.is_some() { "the file is empty" } else { "the file is missing" };
     refused(format!("{what}, but {sign}"))
