@@ -40,7 +40,8 @@ fn try_file(directory: &Path) -> std::io::Result<()> {
     let mut file = tempfile::tempfile_in(directory)?;
     file.write_all(&vec![0; BYTES])?;
     rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(())
+    // Some file systems find out only now that there is no room.
+    file.sync_all()
 }
 
 /// Whether files cannot be locked at all; SQLite reports that as a lock of another process.
@@ -91,6 +92,11 @@ impl Store {
         let is_current = migrate::version(&db).is_ok_and(|version| version == crate::SCHEMA_VERSION)
             && migrate::is_complete(&db).unwrap_or_default();
         is_current.then(|| Self { blocked: Some(fault), ..Self::of(db, path, None) })
+    }
+
+    /// What keeps the store from being written now, found out by a file of its own beside it.
+    pub fn write_fault(&self) -> Option<StoreError> {
+        self.blocked().or_else(|| probe(&self.path).map(|fault| StoreError::of_disk(&self.path, fault)))
     }
 
     /// Why nothing can be written, if the store was opened only to be read.

@@ -138,6 +138,10 @@ pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     // Whatever the reason was, it is gone or hits only this file.
     let of_index = error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE);
     let fault = fault.or(of_index.then_some(DiskFault::LogIndex));
+    let fault = match fault {
+        None | Some(DiskFault::Device) if outage::is_of_sync(&error) => Some(DiskFault::Unsynced),
+        fault => fault,
+    };
     if let Some(fault) = fault {
         return StoreError::of_disk(path, fault);
     }
