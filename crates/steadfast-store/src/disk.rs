@@ -72,6 +72,14 @@ impl StoreError {
         }
     }
 
+    /// An error of the system about a file, with its path.
+    pub(crate) fn of_file(path: &Path, error: &std::io::Error) -> Self {
+        match DiskFault::of(error) {
+            Some(fault) => Self::of_disk(path, fault),
+            None => Self::Io(std::io::Error::new(error.kind(), format!("{error}: {}", path.display()))),
+        }
+    }
+
     /// The fault of the disk behind an error, if there is one.
     pub fn disk_fault(&self) -> Option<DiskFault> {
         match self {

@@ -95,7 +95,7 @@ impl Store {
         // Made where the lock's next holder removes what a killed process left.
         let copy = self.checked_copy(&lock.directory)?;
         if is_wanted(&connect_read_only(copy.path())?)? {
-            copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+            copy.persist(target).map_err(|error| StoreError::of_file(target, &error.error))?;
             sync_directory(target)?;
         }
         Ok(())

@@ -110,3 +110,17 @@ fn a_store_that_cannot_be_read_is_no_strange_database() {
         assert!(!output.stderr.contains("not a goal store"), "{read}: {output:?}");
     }
 }
+
+#[test]
+fn a_file_that_cannot_be_locked_or_renamed_is_named() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    for (fault, arguments, file) in [
+        ("flock:error=ENOLCK", &["db", "backup"][..], "backups/lock"),
+        ("flock:error=ENOLCK", &["watch", "--once"], "watch.lock"),
+        ("link,linkat,rename,renameat,renameat2:error=EDQUOT", &["db", "backup"], "manual.bak"),
+    ] {
+        let Some(output) = with_faults(&env, &[fault], arguments) else { return };
+        assert!(output.code != 0 && output.stderr.contains(file), "{fault}: {output:?}");
+    }
+}
