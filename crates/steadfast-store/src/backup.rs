@@ -150,9 +150,7 @@ impl Store {
 
     /// A copy of the store as it is at one moment.
     fn checked_copy(&self, directory: &Path) -> Result<NamedTempFile, StoreError> {
-        let copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
-        // A lock shows that it is being written; without one, its age does.
-        let _ = copy.as_file().try_lock();
+        let copy = strays::new_copy(directory)?;
         let snapshot = self.db.unchecked_transaction()?;
         let expected = Contents::of(&snapshot)?;
         // The snapshot stays the same between the steps, so other writers do not make the copy begin anew.

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use crate::backup::UNFINISHED;
-use crate::beside;
+use crate::{beside, strays};
 
 const TEXT: &str = "The store beside this file has begun, and does not begin anew if its file is lost.\n\
                     `steadfast db recover` recovers it; with `--empty` it begins anew.\n";
@@ -19,7 +18,9 @@ pub(crate) fn noted(store: &Path) -> Option<PathBuf> {
 
 /// Notes that a store has begun. Costs one look if that is noted already.
 pub(crate) fn note(store: &Path) {
-    if is_copy(store) || noted(store).is_some() {
+    // Backups need no note: none of them ever begins empty.
+    let is_backup = store.extension().is_some_and(|end| end == "bak");
+    if is_backup || strays::is_copy(store) || noted(store).is_some() {
         return;
     }
     let options = || fs_err::OpenOptions::new().write(true).create_new(true).mode(0o600).open(note_of(store));
@@ -29,10 +30,4 @@ pub(crate) fn note(store: &Path) {
 
 fn note_of(store: &Path) -> PathBuf {
     beside(store, "begun")
-}
-
-/// Backups need no note: none of them ever begins empty.
-fn is_copy(store: &Path) -> bool {
-    let name = store.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with(UNFINISHED) || store.extension().is_some_and(|end| end == "bak")
 }

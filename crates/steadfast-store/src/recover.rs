@@ -19,7 +19,7 @@ use super::checks::integrity_faults;
 use super::schema::{self, SCHEMA_FAULT};
 use super::{SCHEMA_VERSION, Store, StoreError, backups, connect, connect_read_only, log_damage, migrate, with_path};
 use files::Workshop;
-pub(crate) use files::was_there;
+pub(crate) use files::{remove_dry_run, was_there};
 use search_index::SEARCH_INDEX;
 pub(crate) use search_index::unfinished_index;
 
@@ -145,6 +145,9 @@ pub fn recover(
     } else {
         Some(BackupLock::take(path, PATIENCE)?.ok_or_else(|| StoreError::Busy(path.to_owned()))?)
     };
+    if !options.dry_run {
+        remove_dry_run(path);
+    }
     if !options.dry_run
         && let Some(kept) = files::continue_interrupted(path)?
     {

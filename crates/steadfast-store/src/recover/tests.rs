@@ -285,6 +285,23 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
+fn what_a_killed_dry_run_left_is_removed_and_one_at_work_is_not() {
+    let (world, path) = store_with_backup();
+    drop(world.store);
+    destroy(&path, pages(&path, "goals")[1]);
+    let dry_run = beside(&path, "recovery-dry-run");
+    let other = Workshop::set_up(&path, true).unwrap();
+    let options = RecoveryOptions { dry_run: true, ..RecoveryOptions::default() };
+    assert!(matches!(recover(&path, options, |_| Ok(()), START), Err(StoreError::Busy(_))));
+    assert_eq!(crate::remove_stray_backups(&path), [] as [PathBuf; 0]);
+    drop(other);
+    assert_eq!(crate::remove_stray_backups(&path), [dry_run.as_path()]);
+    drop(Workshop::set_up(&path, true).unwrap());
+    rebuilt(&path);
+    assert!(!dry_run.exists());
+}
+
+#[test]
 fn the_log_of_a_damaged_store_is_read_too() {
     let (mut world, path) = store_with_backup();
     add_goal(&mut world, GOALS);
