@@ -39,7 +39,7 @@ pub(crate) fn hand_over(path: &Path, content: &[u8]) -> io::Result<()> {
 /// Writes and syncs the file that is to replace another. It is removed on drop unless the caller renames it.
 pub(crate) fn write_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let file = unforced_beside(readers, path, content)?;
-    file.as_file().sync_all()?;
+    file.as_file().sync_all().map_err(|error| at(path, "cannot write", &error))?;
     Ok(file)
 }
 
@@ -62,7 +62,7 @@ fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<
     {
         file.as_file().set_permissions(metadata.permissions())?;
     }
-    file.write_all(content)?;
+    file.write_all(content).map_err(|error| at(path, "cannot write", &error))?;
     Ok(file)
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn sync_beside(path: &Path) -> io::Result<()> {
 pub(crate) fn sync_file_system(directory: &Path) -> io::Result<()> {
     let Some(directory) = if_exists(fs_err::File::open(directory))? else { return Ok(()) };
     #[cfg(target_os = "linux")]
-    rustix::fs::syncfs(directory.file())?;
+    rustix::fs::syncfs(directory.file()).map_err(|error| at(directory.path(), "cannot write", &error.into()))?;
     #[cfg(not(target_os = "linux"))]
     {
         drop(directory);
@@ -89,7 +89,8 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
+/// An error with the path that it is about.
+pub(crate) fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what} `{}`: {error}", path.display()))
 }
 

@@ -13,7 +13,6 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rusqlite::backup::StepResult;
 use rusqlite::{Connection, OpenFlags};
 use steadfast_model::clock::{DAY, Millis};
-use steadfast_system::disk::DiskFault;
 use steadfast_system::paths;
 use tempfile::NamedTempFile;
 
@@ -44,14 +43,14 @@ impl BackupLock {
         let directory = backups_dir(store);
         paths::create_private_dir(&directory)?;
         let path = directory.join("lock");
-        let file = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?.into_parts().0;
+        let file = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?.into_parts().0;
         let deadline = Instant::now() + patience;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(std::fs::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOCK_PAUSE),
                 Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
-                Err(std::fs::TryLockError::Error(error)) => return Err(error.into()),
+                Err(std::fs::TryLockError::Error(error)) => return Err(StoreError::of_file(&path, &error)),
             }
         }
         let lock = Self { _file: file, directory };
@@ -151,9 +150,7 @@ impl Store {
 
     /// A copy of the store as it is at one moment.
     fn checked_copy(&self, directory: &Path) -> Result<NamedTempFile, StoreError> {
-        let copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
-        // A lock shows that it is being written; without one, its age does.
-        let _ = copy.as_file().try_lock();
+        let copy = strays::new_copy(directory)?;
         let snapshot = self.db.unchecked_transaction()?;
         let expected = Contents::of(&snapshot)?;
         // The snapshot stays the same between the steps, so other writers do not make the copy begin anew.
@@ -224,16 +221,13 @@ fn explain_copy(source: &Path, target: &Path, error: rusqlite::Error) -> StoreEr
 
 /// Gives a complete copy its name; the name survives a power cut.
 fn put_in_place(copy: NamedTempFile, target: &Path) -> Result<(), StoreError> {
-    copy.persist_noclobber(target).map_err(|error| StoreError::Io(error.error))?;
+    copy.persist_noclobber(target).map_err(|error| StoreError::of_file(target, &error.error))?;
     sync_directory(target)
 }
 
 /// Writes a copy to the disk.
 pub(crate) fn sync_copy(copy: &NamedTempFile) -> Result<(), StoreError> {
-    copy.as_file().sync_all().map_err(|error| match DiskFault::of(&error) {
-        Some(fault) => StoreError::of_disk(copy.path(), fault),
-        None => error.into(),
-    })
+    copy.as_file().sync_all().map_err(|error| StoreError::of_file(copy.path(), &error))
 }
 
 pub(crate) fn sync_directory(file: &Path) -> Result<(), StoreError> {

@@ -40,7 +40,8 @@ fn try_file(directory: &Path) -> std::io::Result<()> {
     let mut file = tempfile::tempfile_in(directory)?;
     file.write_all(&vec![0; BYTES])?;
     rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(())
+    // Some file systems find out only now that there is no room.
+    file.sync_all()
 }
 
 /// Whether files cannot be locked at all; SQLite reports that as a lock of another process.
@@ -71,6 +72,14 @@ impl StoreError {
         }
     }
 
+    /// An error of the system about a file, with its path.
+    pub(crate) fn of_file(path: &Path, error: &std::io::Error) -> Self {
+        match DiskFault::of(error) {
+            Some(fault) => Self::of_disk(path, fault),
+            None => Self::Io(std::io::Error::new(error.kind(), format!("{error}: {}", path.display()))),
+        }
+    }
+
     /// The fault of the disk behind an error, if there is one.
     pub fn disk_fault(&self) -> Option<DiskFault> {
         match self {
@@ -91,6 +100,11 @@ impl Store {
         let is_current = migrate::version(&db).is_ok_and(|version| version == crate::SCHEMA_VERSION)
             && migrate::is_complete(&db).unwrap_or_default();
         is_current.then(|| Self { blocked: Some(fault), ..Self::of(db, path, None) })
+    }
+
+    /// What keeps the store from being written now, found out by a file of its own beside it.
+    pub fn write_fault(&self) -> Option<StoreError> {
+        self.blocked().or_else(|| probe(&self.path).map(|fault| StoreError::of_disk(&self.path, fault)))
     }
 
     /// Why nothing can be written, if the store was opened only to be read.

@@ -71,7 +71,8 @@ impl StoreError {
     }
 }
 
-const RECOVER: &str = "nothing was changed; `steadfast db recover` rebuilds it from a backup and what can be read";
+const RECOVER: &str = "nothing was changed; `steadfast db recover` rebuilds it from a backup and what can be read, and \
+                       with `--empty` it begins anew";
 
 impl StoreError {
     /// Whether the file of the store is damaged.
@@ -137,6 +138,10 @@ pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     // Whatever the reason was, it is gone or hits only this file.
     let of_index = error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE);
     let fault = fault.or(of_index.then_some(DiskFault::LogIndex));
+    let fault = match fault {
+        None | Some(DiskFault::Device) if outage::is_of_sync(&error) => Some(DiskFault::Unsynced),
+        fault => fault,
+    };
     if let Some(fault) = fault {
         return StoreError::of_disk(path, fault);
     }

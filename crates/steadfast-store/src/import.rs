@@ -11,9 +11,10 @@ use std::path::Path;
 use rusqlite::{Connection, Row, params};
 use steadfast_model::clock::Millis;
 
+use super::backup::directory_of;
 use super::secrets::{OldRows, TEXTS};
 use super::steps::Pace;
-use super::{BUSY_TIMEOUT, Store, StoreError, connect_read_only, create_if_missing, limit, migrate, with_path};
+use super::{BUSY_TIMEOUT, Store, StoreError, connect_read_only, limit, migrate, strays, with_path};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,9 +61,9 @@ impl Store {
         }
         // On a full disk the store may be open only to be read, and so would be the copy beside it.
         self.unblock()?;
-        // The migration of the copy makes a backup beside it, in the same directory.
-        let copy_dir = tempfile::tempdir()?;
-        let copy = copy_dir.path().join("import.db");
+        strays::remove_unlocked_copies(directory_of(&self.path));
+        let file = strays::new_copy(directory_of(&self.path))?;
+        let copy = file.path().to_owned();
         let from_version = copy_and_migrate(path, &copy)?;
         self.db.execute("ATTACH DATABASE ?1 AS other", [copy.to_string_lossy()])?;
         let prepared = self.prepare_copy(deleted_too).map_err(|error| {
@@ -274,7 +275,6 @@ const TAKE_EVENTS: &str =
 /// Copies a database without writing to it, and migrates the copy. Returns the version it had.
 fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
     let explained = |error| with_path(path, error);
-    create_if_missing(copy)?;
     let original = connect_read_only(path)?;
     original.busy_timeout(BUSY_TIMEOUT)?;
     super::backup::copy_database(&original, copy).map_err(explained)?;

@@ -3,6 +3,7 @@
 
 mod appointments;
 mod backup;
+mod begun;
 mod checks;
 mod clock;
 mod codex_goals;
@@ -270,6 +271,7 @@ impl Store {
         if !self.is_current(version)? {
             self.migrate(version)?;
         }
+        begun::note(&self.path);
         self.read_clock()
     }
 

@@ -33,6 +33,14 @@ pub(super) fn of(error: &rusqlite::Error) -> Option<Outage> {
         ErrorCode::DiskFull => Some(Outage::Full),
         // The index of the log cannot grow.
         _ if error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => Some(Outage::Full),
+        _ if OF_SYNC.contains(&error.extended_code) => Some(Outage::Full),
         _ => None,
     }
+}
+
+/// What was written did not reach the disk: it may be full, over quota or broken.
+const OF_SYNC: [i32; 2] = [rusqlite::ffi::SQLITE_IOERR_FSYNC, rusqlite::ffi::SQLITE_IOERR_DIR_FSYNC];
+
+pub(super) fn is_of_sync(error: &rusqlite::Error) -> bool {
+    error.sqlite_extended_error_code().is_some_and(|code| OF_SYNC.contains(&code))
 }

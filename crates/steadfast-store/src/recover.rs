@@ -19,7 +19,7 @@ use super::checks::integrity_faults;
 use super::schema::{self, SCHEMA_FAULT};
 use super::{SCHEMA_VERSION, Store, StoreError, backups, connect, connect_read_only, log_damage, migrate, with_path};
 use files::Workshop;
-pub(crate) use files::was_there;
+pub(crate) use files::{remove_dry_run, was_there};
 use search_index::SEARCH_INDEX;
 pub(crate) use search_index::unfinished_index;
 
@@ -32,6 +32,8 @@ pub struct RecoveryOptions<'a> {
     /// This backup instead of the newest one that passes the check.
     pub from: Option<&'a Path>,
     pub dry_run: bool,
+    /// Nothing at all: the new store is empty.
+    pub empty: bool,
 }
 
 /// What a recovery found.
@@ -143,6 +145,9 @@ pub fn recover(
     } else {
         Some(BackupLock::take(path, PATIENCE)?.ok_or_else(|| StoreError::Busy(path.to_owned()))?)
     };
+    if !options.dry_run {
+        remove_dry_run(path);
+    }
     if !options.dry_run
         && let Some(kept) = files::continue_interrupted(path)?
     {
@@ -156,19 +161,19 @@ pub fn recover(
             }
             return Ok(Recovery::NotNeeded);
         }
-        Some(Damage::SearchIndex) if options.from.is_none() => {
+        Some(Damage::SearchIndex) if options.from.is_none() && !options.empty => {
             let kept = (!options.dry_run).then(|| search_index::rebuild(path, now)).transpose()?;
             return Ok(Recovery::SearchIndex { kept });
         }
         Some(_) => {}
     }
     let workshop = Workshop::set_up(path, options.dry_run)?;
-    let rebuilt = rebuild(path, &workshop, options.from).and_then(|mut rebuilt| {
+    let rebuilt = rebuild(path, &workshop, options).and_then(|mut rebuilt| {
         let mut store = Store::open_existing(&workshop.new_store())?;
         finish(&mut store)?;
         close_for_good(store)?;
         if !options.dry_run {
-            rebuilt.kept = Some(workshop.put_in_place(path, now)?);
+            rebuilt.kept = Some(workshop.put_in_place(path, now)?).filter(|kept| kept.exists());
         }
         Ok(rebuilt)
     });
@@ -178,10 +183,14 @@ pub fn recover(
 }
 
 /// Builds the new store in the workshop.
-fn rebuild(path: &Path, workshop: &Workshop, from: Option<&Path>) -> Result<Rebuilt, StoreError> {
+fn rebuild(path: &Path, workshop: &Workshop, options: RecoveryOptions<'_>) -> Result<Rebuilt, StoreError> {
     let mut rebuilt = Rebuilt::default();
-    rebuilt.backup = choose_backup(path, from, &mut rebuilt.refused_backups)?;
     let target = workshop.new_store();
+    if options.empty {
+        drop(Store::open(&target)?);
+        return Ok(rebuilt);
+    }
+    rebuilt.backup = choose_backup(path, options.from, &mut rebuilt.refused_backups)?;
     if let Some(backup) = &rebuilt.backup {
         fs_err::copy(backup, &target)?;
     }

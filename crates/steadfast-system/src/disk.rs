@@ -36,6 +36,9 @@ pub enum DiskFault {
     /// Nothing else is known of it: the disk may be full, or report errors.
     #[error("the index of the log cannot be written")]
     LogIndex,
+    /// Known only from the attempt to put a file on the disk for good.
+    #[error("the disk does not take what is written")]
+    Unsynced,
 }
 
 impl DiskFault {
@@ -75,14 +78,16 @@ impl DiskFault {
             Self::LongName => "choose a shorter path",
             Self::Directory => "choose the path of a file",
             Self::NoDirectory => "check each part of the path",
-            Self::LogIndex => "look at the free space and at errors of the disk; nothing was half written",
+            Self::LogIndex | Self::Unsynced => {
+                "look at the free space and at errors of the disk; nothing was half written"
+            }
             Self::Device => "look for errors of the disk in the system's log, and copy the file to another disk",
         }
     }
 
     /// Whether it may pass by itself or when the user makes room, and nothing is wrong with the store.
     pub fn is_lack_of_room(self) -> bool {
-        matches!(self, Self::Full | Self::OverQuota | Self::LogIndex)
+        matches!(self, Self::Full | Self::OverQuota | Self::LogIndex | Self::Unsynced)
     }
 }
 

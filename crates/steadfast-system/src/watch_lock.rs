@@ -37,7 +37,7 @@ impl WatchLock {
             fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).clone();
         let file = options.open(&path)?.into_parts().0;
         let deadline = Instant::now() + PATIENCE;
-        while !is_done(file.try_lock())? {
+        while !is_done(&path, file.try_lock())? {
             if Instant::now() >= deadline {
                 return Ok(None);
             }
@@ -82,11 +82,13 @@ pub fn holder(home: &Path) -> Option<ProcessId> {
     Some(ProcessId { pid: numbers.next()?.ok()?, started: numbers.next()?.ok()? })
 }
 
-fn is_done(locked: Result<(), TryLockError>) -> io::Result<bool> {
+fn is_done(path: &Path, locked: Result<(), TryLockError>) -> io::Result<bool> {
     match locked {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(error)) => Err(error),
+        Err(TryLockError::Error(error)) => {
+            Err(io::Error::new(error.kind(), format!("cannot lock `{}`: {error}", path.display())))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! Starts the weekly backup of the store in a process of its own, and makes it there. Session starts and `steadfast watch`
-//! call this, so it costs a look into one directory when no backup is due, and never waits. The same process migrates a
-//! store whose migration takes longer than a hook may.
+//! Starts the weekly backup of the store in a process of its own, and makes it there. Starts of sessions, goals and runs
+//! and `steadfast watch` call this, so it costs a look into one directory when no backup is due, and never waits. The same
+//! process migrates a store whose migration takes longer than a hook may.
 
 use std::path::absolute;
 use std::process::{Child, Command, Stdio};

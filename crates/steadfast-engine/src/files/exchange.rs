@@ -56,7 +56,9 @@ pub(super) fn replace(path: &Path, text: &[u8], known: Option<&Stamp>) -> io::Re
 
 fn create(file: NamedTempFile, path: &Path) -> io::Result<bool> {
     match file.persist_noclobber(path) {
-        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => {
+            Err(durable::at(path, "cannot create", &error.error))
+        }
         created => Ok(created.is_ok()),
     }
 }
@@ -75,7 +77,7 @@ fn swap_in(file: NamedTempFile, path: &Path, ours: &Stamp, known: &Stamp) -> io:
             Err(Errno::NOENT) if tries > 0 => return create(file, path).map(|_| false),
             Err(Errno::NOENT) => return Ok(false),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if tries == 0 => return rename(file, path),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(durable::at(path, "cannot replace", &error.into())),
         }
         let out = Stamp::at(file.path())?;
         if out == expected {
@@ -92,7 +94,7 @@ fn swap_in(file: NamedTempFile, path: &Path, _ours: &Stamp, _known: &Stamp) -> i
 }
 
 fn rename(file: NamedTempFile, path: &Path) -> io::Result<bool> {
-    file.persist(path).map(|_| true).map_err(|error| error.error)
+    file.persist(path).map(|_| true).map_err(|error| durable::at(path, "cannot replace", &error.error))
 }
 
 #[cfg(test)]

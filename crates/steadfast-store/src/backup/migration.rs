@@ -14,8 +14,7 @@ use crate::{SCHEMA_VERSION, Store, StoreError, beside, connect_read_only};
 
 /// How many copies from before a change of the schema are kept for each version.
 const KEPT_PER_VERSION: usize = 2;
-/// A larger store is not copied before additions to its schema, and not by a process with a deadline: a client may be
-/// waiting.
+/// A larger store is not copied by a process with a deadline: a client may be waiting.
 const SMALL: u64 = 64 * 1024 * 1024;
 /// How long a process without a deadline waits for another one that makes the backup before a migration.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -96,22 +95,23 @@ impl Store {
         // Made where the lock's next holder removes what a killed process left.
         let copy = self.checked_copy(&lock.directory)?;
         if is_wanted(&connect_read_only(copy.path())?)? {
-            copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+            copy.persist(target).map_err(|error| StoreError::of_file(target, &error.error))?;
             sync_directory(target)?;
         }
         Ok(())
     }
 
     /// Keeps a copy of the store before additions to its schema, unless the disk is nearly full or the store so large that
-    /// a client would wait for the copy: additions change no row, and the weekly backup is there. Another process that
-    /// holds the lock may be at the same work, so it is waited for, within limits. The process that began to copy
-    /// a large table has made its backup before.
+    /// a client would wait for the copy: a hook makes the additions all the same, so that goals stay driven; they change
+    /// no row, and the weekly backup is there. Another process that holds the lock may be at the same work, so it is
+    /// waited for, within limits. The process that began to copy a large table has made its backup before.
     pub(crate) fn keep_before_additions(&self, now: Millis) -> Result<Option<BackupLock>, StoreError> {
-        if !self.is_small() || !has_room_for_backup(&self.path) {
+        let end = self.end_of_migration();
+        if (end.is_some() && !self.is_small()) || !has_room_for_backup(&self.path) {
             return Ok(None);
         }
-        let end = self.end_of_migration().unwrap_or_else(|| self.end_of_wait());
-        let lock = BackupLock::take(&self.path, end.saturating_duration_since(Instant::now()))?;
+        let patience = end.map_or(LOCK_PATIENCE, |end| end.saturating_duration_since(Instant::now()));
+        let lock = BackupLock::take(&self.path, patience)?;
         if let Some(lock) = &lock
             && !migrate::is_complete(&self.db)?
             && !large::is_begun(&self.db)?

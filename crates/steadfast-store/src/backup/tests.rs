@@ -135,6 +135,21 @@ fn additions_to_the_schema_keep_a_copy_from_before() {
 }
 
 #[test]
+fn a_large_store_is_copied_before_additions_by_a_process_that_has_time() {
+    let (_directory, path) = earlier_release();
+    let db = read_write(&path);
+    db.execute_batch("CREATE TABLE mine (x); INSERT INTO mine VALUES (zeroblob(66 << 20))").unwrap();
+    drop(db);
+    let of_hook = path.with_file_name("other").join("goals.db");
+    fs_err::create_dir(of_hook.parent().unwrap()).unwrap();
+    fs_err::copy(&path, &of_hook).unwrap();
+    drop(Store::open_existing(&path).unwrap());
+    assert_eq!(backups(&path).len(), 1);
+    drop(Store::open_existing_within(&of_hook, Duration::from_mins(1)).unwrap());
+    assert_eq!(backups(&of_hook), [], "the client of a hook would wait");
+}
+
+#[test]
 fn concurrent_opens_make_one_copy_before_additions() {
     let (_directory, path) = earlier_release();
     std::thread::scope(|scope| {

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::{SCHEMA_VERSION, Store, StoreError, migrate, schema};
+use crate::{SCHEMA_VERSION, Store, StoreError, migrate, schema, strays};
 
 /// When the migrations of this process end.
 static LIMIT: OnceLock<Instant> = OnceLock::new();
@@ -26,13 +26,16 @@ impl Store {
     pub(crate) fn migrate(&self, version: i64) -> Result<(), StoreError> {
         // Held until the migration is over, so that no other process makes another copy.
         let mut _lock = None;
-        if version == SCHEMA_VERSION {
+        let is_kept = !strays::is_copy(&self.path);
+        if !is_kept {
+            // An import only reads the store behind its copy.
+        } else if version == SCHEMA_VERSION {
             _lock = self.keep_before_additions(steadfast_model::clock::now())?;
         } else if version > 0 {
             self.keep_old_version(version)?;
         }
         self.copy_large_table().map_err(|error| self.explain_migration(error))?;
-        if (1..SCHEMA_VERSION).contains(&version) {
+        if is_kept && (1..SCHEMA_VERSION).contains(&version) {
             self.keep_latest_state(version)?;
         }
         while !migrate::step(self.begin()?).map_err(|error| self.explain_migration(error))? {}

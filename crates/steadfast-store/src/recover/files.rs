@@ -1,6 +1,7 @@
 //! The files of a recovery. Everything is built in the directory `goals.db.recovery` beside the store. There, `ready.db`
 //! is complete and checked. While the store has no file, that name is what a killed recovery is continued from.
 
+use std::fs::{File, TryLockError};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_system::{bounded, paths};
 
 use super::super::backup::{before_versions, sync_directory};
-use super::super::{StoreError, backups, beside};
+use super::super::{StoreError, backups, begun, beside};
 
 /// The end of the names of a database and of what belongs to it: its log, the index of the log, and an old kind of log.
 const ALL_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -22,6 +23,8 @@ const SHORTEST: u64 = 512;
 
 pub(super) struct Workshop {
     directory: PathBuf,
+    /// Shows that a dry run works there.
+    _lock: Option<File>,
 }
 
 /// The end of the name of a damaged file that was moved aside.
@@ -31,6 +34,21 @@ pub(super) fn aside(now: Millis) -> String {
 
 fn workshop(store: &Path) -> PathBuf {
     beside(store, "recovery")
+}
+
+fn dry_run(store: &Path) -> PathBuf {
+    beside(store, "recovery-dry-run")
+}
+
+/// Removes what a dry run left that was killed. Returns the directory, if there was one.
+pub(crate) fn remove_dry_run(store: &Path) -> Option<PathBuf> {
+    let directory = dry_run(store);
+    let is_left = directory.is_dir() && !is_locked(&directory);
+    (is_left && remove_directory(&directory).is_ok()).then_some(directory)
+}
+
+fn is_locked(directory: &Path) -> bool {
+    File::open(directory).is_ok_and(|directory| matches!(directory.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -56,8 +74,9 @@ pub(crate) fn was_there(store: &Path) -> Option<StoreError> {
     } else if has_log {
         "its log is not empty".to_owned()
     } else {
-        let backup = backups(store).into_iter().map(|backup| backup.path).chain(before_versions(store)).next()?;
-        format!("there is a backup, {}", backup.display())
+        let backup = backups(store).into_iter().map(|backup| backup.path).chain(before_versions(store)).next();
+        let backup = backup.map(|backup| format!("there is a backup, {}", backup.display()));
+        backup.or_else(|| begun::noted(store).map(|note| format!("{} says that it had begun", note.display())))?
     };
     let what = if length.is_some() { "the file is empty" } else { "the file is missing" };
     refused(format!("{what}, but {sign}"))
@@ -67,10 +86,14 @@ impl Workshop {
     /// Copies the damaged files, so that they are only read. A dry run works elsewhere, because another process may
     /// continue what is beside the store.
     pub(super) fn set_up(store: &Path, is_dry_run: bool) -> Result<Self, StoreError> {
-        let directory = if is_dry_run { beside(store, "recovery-dry-run") } else { workshop(store) };
-        let workshop = Self { directory };
-        workshop.clear()?;
-        paths::create_private_dir(&workshop.directory)?;
+        let directory = if is_dry_run { dry_run(store) } else { workshop(store) };
+        if is_dry_run && is_locked(&directory) {
+            return Err(StoreError::Busy(directory));
+        }
+        remove_directory(&directory)?;
+        paths::create_private_dir(&directory)?;
+        let lock = File::open(&directory).ok().filter(|directory| directory.try_lock().is_ok());
+        let workshop = Self { directory, _lock: lock };
         let damaged = workshop.damaged();
         copy_readable(store, &damaged)?;
         // SQLite makes the index of the log again; the one at hand may be damaged.

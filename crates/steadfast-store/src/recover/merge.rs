@@ -3,6 +3,7 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+use steadfast_model::clock::Millis;
 
 use super::super::StoreError;
 use super::super::migrate::large::LargeTable;
@@ -13,12 +14,24 @@ use super::salvage::TableReader;
 const NOT_COPIED: [&str; 2] = ["schema_version", "sqlite_sequence"];
 /// Messages of an old backup were delivered long ago. Without the rest of the table they stay away.
 const NOT_FROM_BACKUP: [&str; 2] = ["outbox", "deliveries"];
+/// Parts of runs that upkeep deletes with their run, after it added what they used to `usage_days`.
+const PARTS_OF_RUNS: [&str; 4] = ["run_attempts", "run_models", "run_iterations", "run_stages"];
 
 /// Copies all tables in the caller's transaction.
 pub(super) fn merge(new: &Connection, damaged: &Connection) -> Result<Vec<RecoveredTable>, StoreError> {
     let mut tables = Vec::new();
     for table in names(new)? {
+        // Goals come before.
+        if table == "responses" {
+            drop_summed_responses(new, damaged)?;
+        }
         tables.push(merge_table(new, damaged, &table)?);
+    }
+    if tables.iter().any(|table| table.name == "runs" && !table.is_incomplete()) {
+        for table in tables.iter_mut().filter(|table| PARTS_OF_RUNS.contains(&table.name.as_str())) {
+            let sql = format!("DELETE FROM {} WHERE run_id NOT IN (SELECT run_id FROM runs)", table.name);
+            table.from_backup = table.from_backup.saturating_sub(new.execute(&sql, [])?);
+        }
     }
     keep_numbers(new, damaged)?;
     // Only tables that were damaged can have lost what others refer to.
@@ -80,6 +93,20 @@ fn merge_table(new: &Connection, damaged: &Connection, table: &str) -> Result<Re
     }
     let copied = copy(new, damaged, table, &columns)?;
     Ok(RecoveredTable { from_backup: count(new, table)?.saturating_sub(copied.salvaged), ..copied })
+}
+
+/// Removes the backup's responses that upkeep has deleted since: the sums of the damaged store, if they are whole, have
+/// them.
+fn drop_summed_responses(new: &Connection, damaged: &Connection) -> Result<(), StoreError> {
+    let before = || damaged.query_row("SELECT before_ms FROM ledger_pruned", [], |row| row.get::<_, Millis>(0));
+    if ["usage_days", "ledger_pruned"].iter().all(|table| is_whole(damaged, table))
+        && let Ok(before) = before()
+    {
+        let sql = "DELETE FROM responses WHERE at_ms < ?1 AND (goal_id IS NULL OR goal_id NOT IN
+                     (SELECT goal_id FROM goals WHERE status NOT IN ('complete', 'abandoned')))";
+        new.execute(sql, [before])?;
+    }
+    Ok(())
 }
 
 /// Whether SQLite finds nothing wrong with a table and its indexes.

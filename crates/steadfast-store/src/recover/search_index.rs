@@ -9,7 +9,7 @@ use steadfast_model::clock::Millis;
 use super::files;
 use crate::backup::{self, sync_directory};
 use crate::steps::Pace;
-use crate::{Db, Store, StoreError, beside, limit};
+use crate::{Db, Store, StoreError, beside, limit, strays};
 
 pub(super) const SEARCH_INDEX: &str = "session_events_fts";
 /// The row in `upkeep`.
@@ -41,10 +41,10 @@ pub(crate) fn unfinished_index(db: &Connection) -> Result<Option<String>, StoreE
 pub(super) fn rebuild(path: &Path, now: Millis) -> Result<PathBuf, StoreError> {
     let mut store = Store::open_existing(path)?;
     let kept = beside(path, &files::aside(now));
-    let copy = tempfile::Builder::new().prefix(backup::UNFINISHED).tempfile_in(backup::directory_of(path))?;
+    let copy = strays::new_copy(backup::directory_of(path))?;
     backup::copy_database(&store.db, copy.path())?;
     backup::sync_copy(&copy)?;
-    copy.persist_noclobber(&kept).map_err(|error| StoreError::Io(error.error))?;
+    copy.persist_noclobber(&kept).map_err(|error| StoreError::of_file(&kept, &error.error))?;
     sync_directory(&kept)?;
     make_in_steps(&mut store)?;
     match store.integrity_faults()?.first() {

@@ -12,6 +12,7 @@ use crate::{BackupKind, backups_dir, beside};
 mod cut;
 mod schema;
 mod search_index;
+mod sums;
 
 const GOALS: usize = 60;
 
@@ -132,7 +133,7 @@ fn rows_on_damaged_pages_come_from_the_backup_and_the_others_from_the_file() {
     let goals = Store::open_existing(&path).unwrap().read().goals().unwrap();
     assert!(goals.iter().all(|goal| goal.tokens_used == 8 || goal.tokens_used == 0));
     assert_eq!(run(&path).unwrap(), Recovery::NotNeeded);
-    assert_eq!(names_beside(&path), ["backups", "goals.db", "goals.db.corrupt-2026-11-16T120000Z"]);
+    assert_eq!(names_beside(&path), ["backups", "goals.db", "goals.db.begun", "goals.db.corrupt-2026-11-16T120000Z"]);
 }
 
 #[test]
@@ -187,7 +188,7 @@ fn without_a_backup_and_a_schema_nothing_is_changed() {
         matches!(&refused, Err(StoreError::Corrupt { message, .. }) if message.contains("no backup")),
         "{refused:?}"
     );
-    assert_eq!(names_beside(&path), ["backups", "goals.db"]);
+    assert_eq!(names_beside(&path), ["backups", "goals.db", "goals.db.begun"]);
 }
 
 #[test]
@@ -203,7 +204,7 @@ fn a_damaged_backup_is_passed_over() {
     assert_eq!(report.refused_backups[0].0, newer);
     assert_eq!(sessions(&path).len(), GOALS / 2);
     destroy(&path, 1);
-    let options = RecoveryOptions { from: Some(&newer), dry_run: false };
+    let options = RecoveryOptions { from: Some(&newer), ..RecoveryOptions::default() };
     let refused = recover(&path, options, |_| Ok(()), START);
     assert!(matches!(&refused, Err(StoreError::Corrupt { path, .. }) if *path == newer), "{refused:?}");
 }
@@ -230,7 +231,44 @@ fn an_empty_file_with_signs_of_a_store_is_refused_and_recovered() {
     fs_err::write(beside(&path, "x").with_file_name("goals.db-wal"), "log").unwrap();
     assert!(matches!(Store::open(&path), Err(StoreError::Corrupt { .. })));
     fs_err::remove_file(path.with_file_name("goals.db-wal")).unwrap();
+    fs_err::remove_file(beside(&path, "begun")).unwrap();
     assert!(Store::open(&path).is_ok(), "nothing shows an earlier store");
+}
+
+#[test]
+fn a_store_without_a_backup_never_begins_empty_by_itself() {
+    let (world, path) = store_with_backup();
+    drop(world.store);
+    fs_err::remove_dir_all(backups_dir(&path)).unwrap();
+    // A store of an earlier release has no such file until it is opened.
+    fs_err::remove_file(beside(&path, "begun")).unwrap();
+    drop(Store::open_existing_within(&path, Duration::from_secs(1)).unwrap());
+    for is_missing in [false, true] {
+        fs_err::write(&path, "").unwrap();
+        if is_missing {
+            fs_err::remove_file(&path).unwrap();
+        }
+        for opened in [Store::open(&path), Store::open_existing(&path)] {
+            assert!(matches!(&opened, Err(StoreError::Corrupt { .. })), "{opened:?}");
+            assert!(opened.unwrap_err().hint().contains("`--empty`"));
+        }
+        assert!(run(&path).unwrap_err().to_string().contains("no backup"));
+    }
+    let options = RecoveryOptions { empty: true, ..RecoveryOptions::default() };
+    recover(&path, options, |_| Ok(()), START + DAY).unwrap();
+    assert_eq!(sessions(&path), [] as [String; 0]);
+}
+
+#[test]
+fn a_damaged_store_that_begins_anew_is_kept() {
+    let (world, path) = store_with_backup();
+    drop(world.store);
+    destroy(&path, 1);
+    let damaged = fs_err::read(&path).unwrap();
+    let options = RecoveryOptions { empty: true, ..RecoveryOptions::default() };
+    let Recovery::Rebuilt(report) = recover(&path, options, |_| Ok(()), START + DAY).unwrap() else { panic!() };
+    assert_eq!(sessions(&path), [] as [String; 0]);
+    assert!(fs_err::read(report.kept.unwrap()).unwrap() == damaged);
 }
 
 #[test]
@@ -239,11 +277,28 @@ fn a_dry_run_changes_nothing() {
     drop(world.store);
     destroy(&path, pages(&path, "goals")[1]);
     let before = (fs_err::read(&path).unwrap(), names_beside(&path));
-    let options = RecoveryOptions { from: None, dry_run: true };
+    let options = RecoveryOptions { dry_run: true, ..RecoveryOptions::default() };
     let Recovery::Rebuilt(report) = recover(&path, options, |_| Ok(()), START).unwrap() else { panic!() };
     assert!(report.kept.is_none() && table(&report, "goals").gaps > 0);
     assert!(fs_err::read(&path).unwrap() == before.0);
     assert_eq!(names_beside(&path), before.1);
+}
+
+#[test]
+fn what_a_killed_dry_run_left_is_removed_and_one_at_work_is_not() {
+    let (world, path) = store_with_backup();
+    drop(world.store);
+    destroy(&path, pages(&path, "goals")[1]);
+    let dry_run = beside(&path, "recovery-dry-run");
+    let other = Workshop::set_up(&path, true).unwrap();
+    let options = RecoveryOptions { dry_run: true, ..RecoveryOptions::default() };
+    assert!(matches!(recover(&path, options, |_| Ok(()), START), Err(StoreError::Busy(_))));
+    assert_eq!(crate::remove_stray_backups(&path), [] as [PathBuf; 0]);
+    drop(other);
+    assert_eq!(crate::remove_stray_backups(&path), [dry_run.as_path()]);
+    drop(Workshop::set_up(&path, true).unwrap());
+    rebuilt(&path);
+    assert!(!dry_run.exists());
 }
 
 #[test]
@@ -282,7 +337,7 @@ fn a_recovery_that_was_killed_is_continued_or_begun_again() {
         fs_err::write(path.with_file_name("goals.db-wal"), "").unwrap();
         let damaged = fs_err::read(&path).unwrap();
         let workshop = Workshop::set_up(&path, false).unwrap();
-        rebuild(&path, &workshop, None).unwrap();
+        rebuild(&path, &workshop, RecoveryOptions::default()).unwrap();
         let kept = path.with_file_name("goals.db.corrupt-before");
         if step > 0 {
             fs_err::write(workshop.new_store().with_file_name("aside"), "goals.db.corrupt-before").unwrap();

@@ -129,6 +129,20 @@ fn a_database_of_every_plugin_version_can_be_imported() {
 }
 
 #[test]
+fn the_copy_of_an_import_that_was_killed_is_removed_by_the_next() {
+    let (mut world, mut other) = (World::new(), World::new());
+    other.add_goal(Budget::default(), START);
+    let home = world.store.path().parent().unwrap().to_owned();
+    for name in [".steadfast-backupaB3xY9", ".steadfast-backupaB3xY9-wal"] {
+        fs_err::write(home.join(name), "half").unwrap();
+    }
+    world.store.import(other.store.path()).unwrap();
+    let names = fs_err::read_dir(&home).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let strange: Vec<String> = names.filter(|name| !name.starts_with("goals.db")).collect();
+    assert_eq!(strange, [] as [String; 0], "and it makes no backup of its copy");
+}
+
+#[test]
 fn a_store_in_use_at_an_odd_path_is_imported_with_its_newest_rows() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("a?b#c %41 ä/goals.db");

@@ -53,12 +53,17 @@ impl Db<'_> {
         Ok(next)
     }
 
-    /// Deletes what hooks reported about sessions that have neither a goal nor memory, and that no fork continues.
+    /// Deletes what hooks reported about sessions that have neither a goal nor memory, and that no fork continues, and the
+    /// sums of sessions that are not known any more, such as those that the user purged.
     pub(super) fn prune_sessions(self, position: &str, before: Option<Millis>) -> Result<Reached, StoreError> {
         let Some(before) = before else { return Ok(Reached::End) };
-        let sql = "SELECT session_id, last_seen_ms FROM sessions WHERE session_id > ?1 ORDER BY session_id LIMIT ?2";
+        let sql = "SELECT session_id, last_seen_ms FROM sessions WHERE session_id > ?1
+                   UNION ALL
+                   SELECT session_id, iif(EXISTS (SELECT 1 FROM responses WHERE session_id = s.session_id), ?3, 0)
+                   FROM session_sums s WHERE session_id > ?1 AND session_id NOT IN (SELECT session_id FROM sessions)
+                   ORDER BY 1 LIMIT ?2";
         let seen: Vec<(String, Millis)> =
-            self.all(sql, params![position, limit(WALKED)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            self.all(sql, params![position, limit(WALKED), before], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (id, last_seen) in &seen {
             let runs = |session: Session| session.client.and_then(ProcessId::is_alive) == Some(true);
             if *last_seen < before && !self.is_session_used(id)? && !self.session(id)?.is_some_and(runs) {

@@ -108,6 +108,8 @@ proptest! {
         let now = START + 100 * DAY;
         world.start_in("live", START + 5 * DAY);
         world.start_in("over", START + 5 * DAY);
+        let known = Session { session_id: "none".into(), last_seen_ms: now, ..Session::default() };
+        world.store.write(|db| db.put_session(&known)).unwrap();
         let mut files: [Vec<Response>; 3] = Default::default();
         for (number, (session, day, tokens, known)) in given.into_iter().enumerate() {
             files[session].push(response(number, START + day * DAY + 7, tokens, known));
@@ -234,6 +236,28 @@ fn sessions_cursors_and_notes_that_nobody_needs_go() {
 }
 
 #[test]
+fn sums_of_sessions_that_are_gone_go_with_their_last_response() {
+    let mut world = World::new();
+    world.start_in("with a goal", START);
+    let bare = Session { session_id: "bare".into(), last_seen_ms: START + 55 * DAY, ..Session::default() };
+    world.store.write(|db| db.put_session(&bare)).unwrap();
+    for (number, id) in ["with a goal", "bare", "purged", "purged late"].into_iter().enumerate() {
+        let late = if id == "purged late" { START + 50 * DAY } else { START };
+        let file = [response(2 * number, START, 10, true), response(2 * number + 1, late, 10, true)];
+        world.read_file(id, &file, START + 50 * DAY);
+    }
+    world.store.db.execute("UPDATE responses SET goal_id = NULL", []).unwrap();
+    world.upkeep_now(START + 60 * DAY);
+    world.upkeep_now(START + 62 * DAY);
+    let left = "SELECT group_concat(session_id) FROM (SELECT session_id FROM session_sums ORDER BY 1)";
+    let left: String = world.store.db.query_row(left, [], |row| row.get(0)).unwrap();
+    assert_eq!(left, "bare,purged late,with a goal");
+    world.upkeep_now(START + 90 * DAY);
+    world.upkeep_now(START + 92 * DAY);
+    assert_eq!(world.count("SELECT count(*) FROM session_sums"), 1, "of the session with a goal");
+}
+
+#[test]
 fn each_step_is_small_and_the_next_one_continues() {
     let mut world = World::new();
     let file: Vec<Response> =
@@ -286,12 +310,12 @@ fn a_task_that_fails_does_not_stop_the_others() {
         errors += usize::from(world.store.upkeep(&keep(&short()), now).is_err());
         now += SOON;
     }
-    assert_eq!(errors, 2, "both tasks rest after they failed");
+    assert_eq!(errors, 3, "all three tasks rest after they failed");
     assert_eq!(world.count("SELECT count(*) FROM upkeep WHERE task = 'pages'"), 1);
     for _ in 0..3 {
         errors += usize::from(world.store.upkeep(&keep(&short()), now + HOUR).is_err());
     }
-    assert_eq!(errors, 4, "they are tried again");
+    assert_eq!(errors, 6, "they are tried again");
 }
 
 #[test]

@@ -72,6 +72,9 @@ pub(crate) enum DbVerb {
         /// Show what would be recovered without changing anything
         #[arg(long)]
         dry_run: bool,
+        /// Begin with an empty store in the place of one that is damaged or missing
+        #[arg(long, conflicts_with = "from")]
+        empty: bool,
     },
     /// Check the store for corruption
     Check,

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steadfast_model::{clock, text};
-use steadfast_store::{Backup, BackupKind, BackupLock, Store, StoreError, backups, backups_dir, log_damage};
+use steadfast_store::{
+    Backup, BackupKind, BackupLock, RecoveryOptions, Store, StoreError, backups, backups_dir, log_damage,
+};
 use steadfast_system::paths::Paths;
 
 use super::own_paths;
@@ -38,7 +40,10 @@ pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
             super::refuse_agents(&paths, "db compact")?;
             compact::run(&paths, *force)
         }
-        DbVerb::Recover { from, dry_run } => recover::run(&paths, from.as_deref(), *dry_run),
+        DbVerb::Recover { from, dry_run, empty } => {
+            let options = RecoveryOptions { from: from.as_deref(), dry_run: *dry_run, empty: *empty };
+            recover::run(&paths, options)
+        }
         DbVerb::Import { path } => {
             super::refuse_agents(&paths, "db import")?;
             import(&paths, path)

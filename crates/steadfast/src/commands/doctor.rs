@@ -129,7 +129,7 @@ fn store(paths: &Paths, full: bool) -> Vec<DoctorCheck> {
         }
         Err(error) => return vec![fail("store", error.to_string(), hint_of(&error, paths))],
     };
-    let mut checks = vec![match store.blocked() {
+    let mut checks = vec![match store.write_fault() {
         Some(error) => fail("store", format!("{error}; it can only be read"), hint_of(&error, paths)),
         None => ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display())),
     }];

@@ -28,6 +28,7 @@ use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
 use super::{other_stores, own_paths, person};
+use crate::backups;
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, WaitArgs};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
@@ -90,6 +91,7 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs, is_json: boo
     let origin = Origin { actor, place: "cli" };
     let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now(), is_json };
     let only_reads = matches!(arguments.verb, GoalVerb::Cleanup(_)) || person::only_reads(&arguments.verb);
+    let starts_goal = matches!(arguments.verb, GoalVerb::Start(_));
     let mut done = run(&context, arguments).map_err(|error| match other_stores::note(&paths) {
         Some(note) if error.code == code::NOT_FOUND => CliError { hint: note, ..error },
         _ => error,
@@ -102,6 +104,9 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs, is_json: boo
     // The client may be closed, or have no hook that waits for this moment.
     if !only_reads && done.goal.as_ref().is_some_and(|goal| goal.status.is_live() && goal.wake_at_ms.is_some()) {
         watch::ensure(&paths);
+    }
+    if starts_goal {
+        drop(backups::ensure(&paths));
     }
     Ok(done.output)
 }

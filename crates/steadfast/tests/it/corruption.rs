@@ -203,6 +203,34 @@ fn a_store_that_lost_its_content_never_begins_empty() {
 }
 
 #[test]
+fn a_store_without_a_backup_begins_anew_only_when_the_user_says_so() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    for is_removed in [false, true] {
+        fs::write(env.store(), "").unwrap();
+        if is_removed {
+            fs::remove_file(env.store()).unwrap();
+        }
+        for command in ["loop list", "goal start x --session s2", "db check", "doctor"] {
+            let refused = env.run(&command.split(' ').collect::<Vec<_>>());
+            assert!(refused.code == 4, "{refused:?}");
+            let said = format!("{}{}", refused.stdout, refused.stderr);
+            assert!(said.contains("goals.db.begun") && said.contains("with `--empty` it begins anew"), "{said}");
+        }
+        env.run(&["db", "recover"]).fails_with(4, "there is no backup");
+        env.run(&["db", "recover", "--empty", "--dry-run"]).succeeds();
+        let begun = env.run(&["db", "recover", "--empty"]);
+        assert_eq!(begun.code, 0, "{begun:?}");
+        assert!(begun.stdout.contains("began with an empty store"), "{begun:?}");
+        assert_eq!(begun.stdout.contains("damaged file: "), !is_removed, "{begun:?}");
+        env.start(&["Ship something else"]);
+    }
+    env.run(&["db", "recover", "--empty"]).fails_with(3, "not damaged");
+    fs::remove_dir_all(env.home()).unwrap();
+    env.start(&["Begin anew"]);
+}
+
+#[test]
 fn a_store_in_use_is_not_recovered() {
     let world = World::new();
     // A page that only the ledger needs.

@@ -5,6 +5,7 @@ use steadfast_model::clock::DAY;
 
 use crate::attempts::eventually;
 use crate::env::{Env, finish};
+use crate::runs::World;
 
 /// A session starts where processes may be started in the background.
 fn session_starts(env: &Env, session: &str) {
@@ -17,6 +18,21 @@ fn session_starts(env: &Env, session: &str) {
 fn weekly(env: &Env) -> Vec<Value> {
     let all = env.run(&["db", "backups", "--json"]).succeeds().json()["backups"].as_array().unwrap().clone();
     all.into_iter().filter(|backup| backup["kind"] == "weekly").collect()
+}
+
+#[test]
+fn a_goal_and_a_run_that_start_in_a_terminal_make_a_backup_too() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let run = ["loop", "run", "once", "a", "--agent", "true"];
+    for command in [&["goal", "start", "Ship it", "--session", "s1"][..], &run] {
+        let env = &world.env;
+        let _ = std::fs::remove_dir_all(env.home().join("backups"));
+        std::fs::create_dir_all(env.home()).unwrap();
+        std::fs::write(env.home().join("config.toml"), "[watch]\nstart = false\n").unwrap();
+        assert_eq!(finish(env.command(command).env_remove("STEADFAST_NO_WATCH"), b"").code, 0);
+        eventually(|| (weekly(env).len() == 1).then_some(()));
+    }
 }
 
 /// Lets days pass on the clocks that every process of the test sees.

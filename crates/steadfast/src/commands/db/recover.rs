@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
 const CAUSE: &str = "the store was recovered; what the goal spent last may be missing";
 
-pub(super) fn run(paths: &Paths, from: Option<&Path>, dry_run: bool) -> CommandResult {
+pub(super) fn run(paths: &Paths, options: RecoveryOptions<'_>) -> CommandResult {
+    let dry_run = options.dry_run;
     // A damaged log must not be opened: the last to close the store writes it into the file, as far as it is read.
     let log_is_damaged = log_damage(&paths.store)?.is_some();
     let is_agent = if log_is_damaged { process::is_inside_agent() } else { person::caller(paths) != Actor::User };
@@ -33,15 +34,18 @@ pub(super) fn run(paths: &Paths, from: Option<&Path>, dry_run: bool) -> CommandR
         return Err(CliError::new(code::WRONG_STATE, message, "type it in a terminal of your own"));
     }
     let damage = damage(&paths.store)?;
-    if from.is_some() && damage.is_none() {
-        let hint = "a backup would replace newer goals; `steadfast db import` adds what is missing";
+    if (options.from.is_some() || options.empty) && damage.is_none() {
+        let hint = if options.empty {
+            "to begin anew, move its file away first"
+        } else {
+            "a backup would replace newer goals; `steadfast db import` adds what is missing"
+        };
         return Err(CliError::new(code::WRONG_STATE, "the store is not damaged", hint));
     }
     if !dry_run && damage == Some(Damage::File) {
         refuse_while_open(&paths.store, log_is_damaged)?;
     }
     let mut paused = Vec::new();
-    let options = RecoveryOptions { from, dry_run };
     let recovery = recover(&paths.store, options, |store| pause_goals(store, &mut paused), clock::now())?;
     if !dry_run {
         forget_told_of_damage(paths);
@@ -61,7 +65,7 @@ pub(super) fn run(paths: &Paths, from: Option<&Path>, dry_run: bool) -> CommandR
             };
             output(text, "search_index", json!({"kept": kept}))
         }
-        Recovery::Rebuilt(rebuilt) => of_rebuilt(rebuilt, &paused, dry_run),
+        Recovery::Rebuilt(rebuilt) => of_rebuilt(rebuilt, &paused, options),
     })
 }
 
@@ -101,16 +105,26 @@ fn pause_goals(store: &mut Store, paused: &mut Vec<Goal>) -> Result<(), StoreErr
     Ok(())
 }
 
-fn of_rebuilt(rebuilt: &Rebuilt, paused: &[Goal], dry_run: bool) -> CommandOutput {
-    let mut lines = vec![if dry_run { "would rebuild the store" } else { "rebuilt the store" }.to_owned()];
-    lines.push(match &rebuilt.backup {
-        Some(backup) => format!("backup: {}", backup.display()),
-        None => "backup: none that can be used".to_owned(),
-    });
+fn of_rebuilt(rebuilt: &Rebuilt, paused: &[Goal], options: RecoveryOptions<'_>) -> CommandOutput {
+    let RecoveryOptions { dry_run, empty, .. } = options;
+    let done = match (dry_run, empty) {
+        (true, true) => "would begin with an empty store",
+        (false, true) => "began with an empty store",
+        (true, false) => "would rebuild the store",
+        (false, false) => "rebuilt the store",
+    };
+    let mut lines = vec![done.to_owned()];
+    match &rebuilt.backup {
+        Some(backup) => lines.push(format!("backup: {}", backup.display())),
+        None if empty => {}
+        None => lines.push("backup: none that can be used".to_owned()),
+    }
     lines.extend(rebuilt.refused_backups.iter().map(|(path, why)| format!("not used: {} ({why})", path.display())));
     lines.extend(rebuilt.kept.iter().map(|kept| format!("damaged file: {}", kept.display())));
     lines.extend(rebuilt.unreadable.iter().map(|why| format!("only the backup could be used: {why}")));
-    lines.push(format!("{:<24} {:>11} {:>8}  lost", "table", "from backup", "salvaged"));
+    if !empty {
+        lines.push(format!("{:<24} {:>11} {:>8}  lost", "table", "from backup", "salvaged"));
+    }
     let is_worth_a_line = |table: &&RecoveredTable| table.from_backup + table.salvaged > 0 || table.is_incomplete();
     for table in rebuilt.tables.iter().filter(is_worth_a_line) {
         let RecoveredTable { name, from_backup, salvaged, .. } = table;

@@ -18,6 +18,7 @@ use steadfast_system::{bounded, log};
 use super::{
     RunContext, background, control, driving, nested, on_fleet, permissions, preflight, publish_owed, trust, view,
 };
+use crate::backups;
 use crate::cli::{AgentArgs, FleetArgs};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
@@ -150,6 +151,10 @@ fn dry_run_page(new: &NewRun, plan: &Plan) -> CommandResult {
 
 pub(super) fn launch(context: &RunContext, row: &RunRow, how: How) -> CommandResult {
     RunFolder::at(&context.paths.home, &row.run_id).set_detached(how == How::Detached)?;
+    if let Some(mut child) = backups::ensure(&context.paths) {
+        // An engine in this process lives on, and would keep a zombie.
+        std::thread::spawn(move || child.wait());
+    }
     match how {
         How::Foreground => driving::in_foreground(context, row),
         How::Detached => background::detach(context, row),

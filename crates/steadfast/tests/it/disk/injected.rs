@@ -3,11 +3,17 @@
 
 use std::process::Command;
 
+use serde_json::json;
+
 use crate::env::{Env, Output, finish};
 use crate::outages::skipped;
 
 /// Runs a command under `strace` with faults; `None` if it cannot trace here.
 fn with_faults(env: &Env, faults: &[&str], arguments: &[&str]) -> Option<Output> {
+    with_faults_and_input(env, faults, arguments, "")
+}
+
+fn with_faults_and_input(env: &Env, faults: &[&str], arguments: &[&str], input: &str) -> Option<Output> {
     let plain = env.command(arguments);
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o", "/dev/null"]);
@@ -21,7 +27,7 @@ fn with_faults(env: &Env, faults: &[&str], arguments: &[&str]) -> Option<Output>
         skipped("strace cannot trace here");
         return None;
     }
-    Some(finish(&mut command, b""))
+    Some(finish(&mut command, input.as_bytes()))
 }
 
 fn check(faults: &[&str], said: &str, hint: &str) {
@@ -64,4 +70,57 @@ fn a_network_file_system_is_refused() {
 #[test]
 fn an_index_that_cannot_be_written_is_no_full_disk() {
     check(&["pwrite64:error=EIO"], "the index of the log cannot be written", "errors of the disk");
+}
+
+/// SQLite says of it only "disk I/O error".
+#[test]
+fn a_disk_that_fails_when_it_is_synced_is_named() {
+    let faults = [
+        ("ENOSPC", "disk full", "free some space there"),
+        ("EDQUOT", "disk quota exceeded", "ask for a larger quota"),
+        ("EIO", "the disk ", "errors of the disk"),
+    ];
+    for (error, said, hint) in faults {
+        let env = Env::new();
+        env.start(&["Ship it"]);
+        let store = env.store().display().to_string();
+        let fault = format!("fsync,fdatasync:error={error}");
+        let Some(output) = with_faults(&env, &[&fault], &["goal", "pause", "--session", "s1"]) else { return };
+        output.fails_with(4, said);
+        assert!(output.stderr.contains(&store) && output.stderr.contains(hint), "{output:?}");
+        let doctor = with_faults(&env, &[&fault], &["doctor"]).unwrap();
+        assert!(doctor.code == 4 && doctor.stdout.contains(said) && doctor.stdout.contains(hint), "{doctor:?}");
+        let stop = json!({"hook_event_name": "Stop", "session_id": "s1", "stop_hook_active": false,
+            "cwd": env.project(), "transcript_path": env.transcript("s1"), "last_assistant_message": "so far"});
+        let hook = with_faults_and_input(&env, &[&fault], &["hook", "claude"], &stop.to_string()).unwrap();
+        assert!(hook.stdout.contains(said) && hook.stdout.contains("the goal continues when"), "{hook:?}");
+        assert_eq!(env.status()["status"], "active", "nothing was half written");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_read_is_no_strange_database() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    // The loader of the program reads its libraries by the first two.
+    for read in 3..16 {
+        let fault = format!("pread64:error=EIO:when={read}+");
+        let Some(output) = with_faults(&env, &[&fault], &["goal", "status", "--session", "s1"]) else { return };
+        output.fails_with(4, &env.store().display().to_string());
+        assert!(!output.stderr.contains("not a goal store"), "{read}: {output:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_locked_or_renamed_is_named() {
+    let env = Env::new();
+    env.start(&["Ship it"]);
+    for (fault, arguments, file) in [
+        ("flock:error=ENOLCK", &["db", "backup"][..], "backups/lock"),
+        ("flock:error=ENOLCK", &["watch", "--once"], "watch.lock"),
+        ("link,linkat,rename,renameat,renameat2:error=EDQUOT", &["db", "backup"], "manual.bak"),
+    ] {
+        let Some(output) = with_faults(&env, &[fault], arguments) else { return };
+        assert!(output.code != 0 && output.stderr.contains(file), "{fault}: {output:?}");
+    }
 }

@@ -57,7 +57,7 @@ fn a_replaced_store_is_reopened() {
     let world = World::new();
     let mut server = world.server_with(SESSION);
     success(&server.call_with_id("create_goal", &json!({"objective": "the first"}), None));
-    for suffix in ["", "-wal", "-shm"] {
+    for suffix in ["", "-wal", "-shm", ".begun"] {
         let _ = fs_err::rename(world.path(&format!("goals.db{suffix}")), world.path(&format!("moved.db{suffix}")));
     }
     success(&server.call_with_id("create_goal", &json!({"objective": "the second"}), None));
