@@ -136,7 +136,8 @@ impl From<StoreError> for CliError {
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
         let code = match &error {
-            SessionError::None(_)
+            SessionError::Unknown(_)
+            | SessionError::None(_)
             | SessionError::Closed(_)
             | SessionError::Several(_)
             | SessionError::Ambiguous(..) => code::NOT_FOUND,

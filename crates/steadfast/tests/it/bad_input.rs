@@ -81,6 +81,7 @@ fn hostile_session_ids_are_keys_or_refused_and_never_paths() {
 #[test]
 fn verbs_without_a_goal_exit_with_2() {
     let env = Env::new();
+    env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
     env.run(&["goal", "start", "x", "--session", "other"]).succeeds();
     for verb in [
         vec!["pause"],

@@ -13,7 +13,7 @@ use steadfast_model::{price, text};
 use steadfast_store::{Db, Store, StoreError};
 use steadfast_views::report::goal_html;
 
-use super::{CommandContext, GoalOutput, GoalResult, find_place, open_existing};
+use super::{CommandContext, GoalOutput, GoalResult, Named, find_place, open_existing};
 use crate::commands::{html, person};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
@@ -63,7 +63,7 @@ fn as_html(context: &CommandContext<'_>, store: &Store, goal: &Goal, target: &Pa
 fn find(context: &CommandContext<'_>, store: &Store, flag: Option<&str>, id: Option<&str>) -> Result<Goal, CliError> {
     let db = store.read();
     let Some(id) = id else {
-        let place = find_place(context, store, flag)?;
+        let place = find_place(context, store, flag, Named::Known)?;
         person::refuse_foreign_session(context.origin.actor, db, &place.session_id)?;
         let newest = newest_of(db, &place.session_id)?;
         return newest.ok_or_else(|| ActionError::NoGoal(place.session_id).into());

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use steadfast_app::overview::GoalView;
-use steadfast_app::{action, native, session};
+use steadfast_app::session::{self, Named};
+use steadfast_app::{action, native};
 use steadfast_engine::foreground;
 use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
@@ -38,13 +39,13 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     // Find the session first: an unknown session must not leave an empty store behind.
     let known = Store::open_if_there(&context.paths.store)?;
     if known.is_none() && context.place.is_none() {
-        session::resolve(None, flag, &context.directory)?;
+        session::resolve(None, flag, Named::New, &context.directory)?;
     }
     let mut store = match known {
         Some(store) => store,
         None => Store::open(&context.paths.store)?,
     };
-    let place = find_place(context, &store, flag)?;
+    let place = find_place(context, &store, flag, Named::New)?;
     person::refuse_foreign_session(context.origin.actor, store.read(), &place.session_id)?;
     let judge = judge || context.paths.config.goal.completion == Completion::Evaluator;
     let new = NewGoal { objective, budget, verify: arguments.verify, items, judge, sign_off };
