@@ -236,7 +236,7 @@ impl<'a> SessionGoal<'a> {
         let add = arguments.amounts(now)?;
         if add.is_empty() {
             let hint = "use --add-turns N, --add-hours H, --add-tokens N or --add-usd X, or several of them";
-            return Err(CliError::new(code::USAGE, "no limit to extend", hint));
+            return Err(CliError::new(code::USAGE, "no limit was named", hint));
         }
         let goal = action::extend(&mut self.store, &self.place.session_id, add, origin, now)?;
         let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());

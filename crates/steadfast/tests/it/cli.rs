@@ -98,7 +98,7 @@ fn several_limits_can_be_set_and_extended_at_once() {
         (&json!(3_000_000), &json!(3.5), &json!(7))
     );
     assert_eq!(env.sql("SELECT max_wall_clock_seconds FROM goals"), [["5400"]]);
-    env.goal(&["extend"]).fails_with(1, "no limit to extend");
+    env.goal(&["extend"]).fails_with(1, "no limit was named");
 }
 
 #[test]
