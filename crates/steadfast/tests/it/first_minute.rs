@@ -235,6 +235,21 @@ fn an_approval_is_a_run_that_needs_you_and_comes_next() {
     assert_eq!((&json["goals_need_you"], &json["runs_need_you"]), (&json!(0), &json!(1)), "{json:#}");
 }
 
+/// The goal of a run is that run for the user, who resumes it as a run.
+#[test]
+fn a_run_that_a_cap_stopped_needs_you_as_a_run() {
+    let world = crate::runs::World::new();
+    std::fs::write(world.env.home().join("config.toml"), "[limits]\ndaily_tokens = 10\n[notify]\ndesktop = false\n")
+        .unwrap();
+    let report = r#"echo '{"summary": "s", "usage": {"input_tokens": 90, "output_tokens": 10}}' > "$STEADFAST_RESULT""#;
+    let agent = world.agent(report);
+    world.run(&["run", "Ship it", "--agent", &agent]);
+    let said = world.env.run(&[]);
+    let row = |name: &str| said.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+    assert!(row("goals").ends_with("none") && row("runs").ends_with(" 1 needs you"), "{said:?}");
+    assert!(said.stdout.contains(" continues, once the daily or weekly cap allows"), "{said:?}");
+}
+
 #[test]
 fn doctor_fix_repairs_what_was_set_up_and_says_what_it_cannot() {
     let machine = Machine::claude();
