@@ -12,7 +12,7 @@ use super::setup_names;
   steadfast setup --dry-run      Show what that would change
   steadfast setup claude --yes
   steadfast setup codex
-  steadfast setup watch          Start `steadfast watch` at login
+  steadfast setup watch --yes    Start `steadfast watch` at login
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
     /// Agent to set up, or `watch` to start `steadfast watch` at login [default: the agents found on this machine; with

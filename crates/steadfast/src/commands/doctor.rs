@@ -284,9 +284,13 @@ fn appointments(paths: &Paths) -> Option<DoctorCheck> {
     let count = text::count(open.len(), "appointment");
     if !watch_lock::is_held(&paths.home) {
         let detail = format!("{count}, the next at {next}, but `steadfast watch` does not run");
-        return Some(warn("appointments", detail, "`steadfast watch --detach`; at login: `steadfast setup watch`"));
+        return Some(warn(
+            "appointments",
+            detail,
+            "`steadfast watch --detach`; at login: `steadfast setup watch --yes`",
+        ));
     }
-    let after = "after a reboot a session, a command or `steadfast setup watch` starts it";
+    let after = "after a reboot a session or a command starts it; with `steadfast setup watch --yes` your login does";
     Some(ok("appointments", format!("{count}, the next at {next}; `steadfast watch` keeps them ({after})")))
 }
 
