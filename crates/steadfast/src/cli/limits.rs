@@ -48,7 +48,7 @@ impl GoalLimitArgs {
 /// Limits of a run.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunLimitArgs {
-    /// Budget profile (quick, standard, deep, overnight) or tokens (500k, 10M, 1B)
+    /// Budget profile (quick, standard, deep, overnight, auto) or tokens (500k, 10M, 1B)
     #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Maximum spend in US dollars

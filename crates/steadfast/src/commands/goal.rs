@@ -312,7 +312,7 @@ fn open_existing(context: &CommandContext<'_>) -> Result<Store, CliError> {
     Store::open_if_there(&context.paths.store)?.ok_or_else(|| {
         let message = format!("no goal yet (no store at {})", context.paths.store.display());
         let hint =
-            "start one with `/goal-start \"OBJECTIVE\"` while an agent runs here; `steadfast` prints what is needed first";
+            "start one with `/goal-start \"OBJECTIVE\"` while a client runs here; `steadfast` prints what is needed first";
         CliError::new(code::NOT_FOUND, message, hint)
     })
 }

@@ -60,7 +60,7 @@ impl SessionContext {
 
     /// The store, or an error that the session is unknown.
     fn store_of(&self, which: &WhichSession) -> Result<Store, CliError> {
-        let hint = "run `steadfast setup`, then start an agent here";
+        let hint = "run `steadfast setup`, then start a client here";
         self.store()?.ok_or_else(|| match &which.id {
             Some(id) => not_found(id),
             None => CliError::new(code::NOT_FOUND, "no session recorded yet", hint),

@@ -31,7 +31,7 @@ pub(super) fn look(paths: &Paths, arguments: &SetupArgs) -> Result<Vec<FoundHost
     }
     if found.is_empty() {
         let programs: Vec<&str> = Host::ALL.iter().map(|host| host.capabilities().program).collect();
-        let message = format!("no agent found: none of {} is on PATH", programs.join(", "));
+        let message = format!("no client found: none of {} is on PATH", programs.join(", "));
         let hint = "install one and repeat this, or name it: `steadfast setup claude`";
         return Err(CliError::new(code::ENVIRONMENT, message, hint));
     }
