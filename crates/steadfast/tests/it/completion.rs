@@ -235,7 +235,9 @@ fn a_report_has_the_evidence_for_the_whole_goal() {
 
     // Goals that are over, by id or a prefix of it.
     env.goal(&["complete"]).succeeds();
-    assert!(env.goal(&["report"]).succeeds().stdout.contains("complete: you said so"));
+    let over = env.goal(&["report"]).succeeds().stdout.clone();
+    assert!(over.contains("complete: you said so") && over.contains(" by user: active → complete"), "{over}");
+    assert!(!over.contains("by user by user"), "{over}");
     env.goal(&["start", "Another"]).succeeds();
     assert!(env.goal(&["report"]).succeeds().stdout.contains("◎ Goal: Another\n"));
     let id = first["goal_id"].as_str().unwrap();

@@ -200,10 +200,11 @@ fn verdict(verdict: &VerdictView) -> ReportRow {
 
 fn status_change(change: &StatusChange) -> ReportRow {
     let reason = change.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let by = change.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let what = change.kind.replace('_', " ");
+    let by = change.by.as_ref().map(|by| format!(" by {by}")).filter(|by| !what.ends_with(by)).unwrap_or_default();
     let to = change.to.as_deref().unwrap_or("?");
     let moved = change.from.as_ref().map_or_else(|| to.to_owned(), |from| format!("{from} → {to}"));
-    ReportRow::new(format!("{} {}{by}: {moved}{reason}", at(change.created_at_ms), change.kind.replace('_', " ")))
+    ReportRow::new(format!("{} {what}{by}: {moved}{reason}", at(change.created_at_ms)))
 }
 
 fn at(ms: Millis) -> String {

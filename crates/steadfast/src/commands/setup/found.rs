@@ -74,7 +74,7 @@ fn state(hooks: &HookState) -> String {
     match hooks {
         HookState::Absent => "not set up".to_owned(),
         HookState::Ready => "set up".to_owned(),
-        HookState::Silent(check) => format!("set up, but silent: {}", check.detail),
+        HookState::Silent(check) => format!("set up, but {}", check.detail),
     }
 }
 
