@@ -200,7 +200,9 @@ fn codex_shows_a_short_list_before_it_asks() {
     let Some(said) = machine.at_terminal("setup codex", "n\n") else { return };
     let list = said.split("Change Codex like this?").next().unwrap();
     assert!(list.lines().count() < 15, "{said}");
-    for part in ["hooks.json: adds hooks (12)", "config.toml: adds", "mcp_servers.steadfast", "setup codex --dry-run"] {
+    for part in
+        ["hooks.json: adds hooks (12 keys)", "config.toml: adds", "mcp_servers.steadfast", "setup codex --dry-run"]
+    {
         assert!(list.contains(part), "{part}: {said}");
     }
     assert!(!list.contains("PostToolUse") && !list.contains("env_vars"), "{said}");
@@ -215,7 +217,7 @@ fn a_dry_run_lists_the_questions() {
     for (line, part) in asked.iter().zip(["statusLine", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "rate-limit-options"]) {
         assert!(line.contains(part), "{part}: {shown:?}");
     }
-    assert!(asked[0].ends_with("--yes: yes") && asked[2].ends_with("--yes: no"), "{shown:?}");
+    assert!(asked[0].ends_with("; with --yes the answer is yes)") && asked[2].ends_with(" is no)"), "{shown:?}");
     assert_eq!(env.run(&["setup", "claude", "--dry-run", "--json"]).json()["questions"].as_array().unwrap().len(), 3);
     let decided = env.run(&["setup", "claude", "--dry-run", "--yes"]);
     assert!(!decided.succeeds().stdout.lines().any(|line| line.starts_with("asked: ") && line.contains("statusLine")));
