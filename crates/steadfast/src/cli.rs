@@ -23,7 +23,7 @@ mod watch;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use steadfast_model::host::Host;
 
 pub(crate) use fleet::FleetArgs;
@@ -220,6 +220,19 @@ The Debian package has put it there already. Open a new shell afterwards.")]
         /// Directory of the pages
         directory: PathBuf,
     },
+}
+
+impl Cli {
+    /// The command that was called, without its arguments: `steadfast loop run`.
+    pub(crate) fn command_of(arguments: &[std::ffi::OsString]) -> String {
+        let (mut command, mut name) = (Self::command(), "steadfast".to_owned());
+        for word in arguments.iter().skip(1).filter_map(|word| word.to_str()) {
+            let Some(found) = command.find_subcommand(word) else { continue };
+            name = format!("{name} {}", found.get_name());
+            command = found.clone();
+        }
+        name
+    }
 }
 
 /// The names of all hosts.
