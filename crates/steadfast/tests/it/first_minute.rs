@@ -146,7 +146,10 @@ fn two_stores_are_reported_when_a_client_starts() {
 
 #[test]
 fn setup_without_a_name_sets_up_what_is_found() {
-    Machine::with(&[]).run(&["setup", "--yes"]).fails_with(4, "no client found");
+    let bare = Machine::with(&[]);
+    bare.run(&["setup", "--yes"]).fails_with(4, "no client found");
+    let said = bare.run(&["doctor"]).stdout.clone();
+    assert!(said.contains("warn  client ") && said.contains("neither claude nor codex is on PATH"), "{said}");
 
     let machine = Machine::with(&[("claude", "claude-code", "2.1.197"), ("codex", "codex", "0.166.0")]);
     let before = tree(&machine.env.path("user"));
