@@ -222,7 +222,7 @@ fn a_report_has_the_evidence_for_the_whole_goal() {
         "  ☐ false: exit 1 in ",
         "before: Ship <b>it</b>\n",
         "goal paused by user: active → paused (user)\n",
-        "tokens: 0 tokens of 10,000,000 tokens\n",
+        "\nLimits\n  tokens: 0 of 10,000,000\n",
         "\nnext: ",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
@@ -244,7 +244,7 @@ fn a_report_has_the_evidence_for_the_whole_goal() {
     let old = env.run(&["goal", "report", &id[..8]]);
     assert!(old.succeeds().stdout.contains("◎ Goal: Ship <b>that</b>\n"), "{old:?}");
     env.run(&["goal", "report", "nothing"]).fails_with(2, "no goal has the id");
-    env.run(&["goal", "report", "--session", "none"]).fails_with(2, "has no goal");
+    env.run(&["goal", "report", "--session", "none"]).fails_with(2, "unknown session");
     // An agent reads its own session's goals only.
     env.run(&["goal", "start", "other's", "--session", "s2"]).succeeds();
     let other = env.run(&["goal", "status", "--session", "s2", "--json"]).json()["goal"]["goal_id"].clone();

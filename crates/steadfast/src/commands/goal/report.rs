@@ -107,8 +107,11 @@ fn sections(report: &GoalReport) -> Vec<Section> {
         Some(proof) => ReportRow::marked(true, format!("{}: {proof}", item.text)),
         None => ReportRow::marked(false, item.text.clone()),
     });
-    let limits =
-        report.limits.iter().map(|limit| ReportRow::new(format!("{}: {} of {}", limit.limit, limit.used, limit.most)));
+    let limits = report.limits.iter().map(|limit| {
+        let unit = format!(" {}", limit.limit);
+        let bare = |amount: &str| amount.strip_suffix(&unit).unwrap_or(amount).to_owned();
+        ReportRow::new(format!("{}: {} of {}", limit.limit, bare(&limit.used), bare(&limit.most)))
+    });
     let objectives = report.objectives.iter().map(|change| {
         let by = change.by.as_deref().unwrap_or("unknown");
         ReportRow::new(format!("{} by {by}, before: {}", at(change.created_at_ms), change.previous))
@@ -119,7 +122,8 @@ fn sections(report: &GoalReport) -> Vec<Section> {
     });
     let all = [
         ("Status", summary(report)),
-        ("Used", used(report).into_iter().chain(limits).collect()),
+        ("Used", used(report)),
+        ("Limits", limits.collect()),
         ("Items", items.collect()),
         ("Checks", report.checks.iter().map(check).collect()),
         ("Verdicts", report.verdicts.iter().map(verdict).collect()),
