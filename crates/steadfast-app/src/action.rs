@@ -80,7 +80,8 @@ impl ActionError {
             }
             Self::Refused(refusal) => refusal.hint().to_owned(),
             Self::Wait(error) => error.hint().to_owned(),
-            Self::NotForAgents(_) => "type it as a slash command, or run it in a terminal of your own".into(),
+            Self::NotForAgents(_) => "type it as a slash command, or in your own terminal; a script cannot do this while a client runs the session"
+                    .into(),
             Self::NotOrphaned(_) => "end that session first".into(),
             Self::VerificationFailed(_) => "fix what the output shows; `/goal-verify` runs the checks again".into(),
             Self::QueueWaits => "end the turn".into(),

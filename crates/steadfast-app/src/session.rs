@@ -9,11 +9,25 @@ use steadfast_system::process;
 
 /// Sessions listed when a beginning matches several.
 const LISTED_MAX: usize = 5;
-/// As many characters of an id as `session list` prints at least. A shorter one is taken as it is.
+/// As many characters of an id as `session list` prints at least. Where a new session may be named, a shorter one is
+/// taken as it is.
 pub const SHORTEST_PREFIX: usize = 8;
+
+/// What the flag may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// A session that is known, by its id or any beginning of it that no other has.
+    Known,
+    /// The same, and an id that nothing is known of.
+    Any,
+    /// Also one that no hook has reported yet, whose name may be the beginning of another.
+    New,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
+    #[error("unknown session `{0}`")]
+    Unknown(String),
     #[error("no live session in {0}")]
     None(String),
     #[error("no live session in this directory; goals of closed ones:\n{0}")]
@@ -31,7 +45,8 @@ pub enum SessionError {
 impl SessionError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::None(_) => "start the agent here, or name the session: --session ID",
+            Self::Unknown(_) => "`steadfast session list --all` prints the ids",
+            Self::None(_) => "start the client here, or name the session: --session ID",
             Self::Several(_) => "name one of them: --session ID",
             Self::Ambiguous(..) => "use a longer beginning: --session ID",
             Self::Closed(_) => "name one of them: --session ID; `goal status --session ID` says how it continues",
@@ -42,10 +57,10 @@ impl SessionError {
 }
 
 /// Finds the session for a command.
-pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, directory: &Path) -> Result<String, SessionError> {
+pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, named: Named, directory: &Path) -> Result<String, SessionError> {
     if let Some(id) = flag {
         let id = checked(id)?;
-        return db.map_or_else(|| Ok(id.clone()), |db| completed(db, &id));
+        return db.map_or_else(|| Ok(id.clone()), |db| completed(db, &id, named));
     }
     if let Some((_, id)) = process::session_of_shell() {
         return checked(&id);
@@ -77,16 +92,20 @@ pub fn checked(id: &str) -> Result<String, SessionError> {
     if fine { Ok(id.to_owned()) } else { Err(SessionError::Malformed(text::cut(&text::printable(id), 60))) }
 }
 
-/// The id of the one known session that begins like this. An id that no session has may be that of a new one: names that
-/// a script gave its sessions, such as `night-1` and `night-10`, are taken as they are.
-fn completed(db: Db<'_>, id: &str) -> Result<String, SessionError> {
-    if id.len() < SHORTEST_PREFIX {
+/// The id of the one known session that begins like this. Where an id may be that of a new session, names that a script
+/// gave its sessions, such as `night-1` and `night-10`, are taken as they are.
+fn completed(db: Db<'_>, id: &str, named: Named) -> Result<String, SessionError> {
+    let may_be_new = named == Named::New;
+    if may_be_new && id.len() < SHORTEST_PREFIX {
         return Ok(id.to_owned());
     }
     let mut found = db.sessions_by_id(id)?;
-    found.retain(|known| known == id || is_of_client(known));
+    if may_be_new {
+        found.retain(|known| known == id || is_of_client(known));
+    }
     match found.len() {
-        0 => Ok(id.to_owned()),
+        0 if named != Named::Known => Ok(id.to_owned()),
+        0 => Err(SessionError::Unknown(text::headline(id, 60))),
         1 => Ok(found.remove(0)),
         _ => {
             let lines: Vec<String> =

@@ -45,6 +45,12 @@ pub fn standings(db: Db<'_>, caps: &[Cap], spender: Spender<'_>, now: Millis) ->
     Ok(near)
 }
 
+/// What everything on the machine spent of a cap of a day or week, as an engine that is about to start an agent sees it.
+pub fn of_machine(db: Db<'_>, cap: &Cap, now: Millis) -> Result<Spend, StoreError> {
+    let unsaved = Spend { tokens: 0, cost_micros: 0 };
+    spent_within(db, cap, Spender::Run { spent: unsaved, unsaved }, db.cap_start(cap, now)?)
+}
+
 fn spent_within(db: Db<'_>, cap: &Cap, spender: Spender<'_>, from: Millis) -> Result<Spend, StoreError> {
     Ok(match (&cap.scope, spender) {
         (CapScope::Machine(_), Spender::Session(_)) => db.spent_since(from)?,

@@ -23,7 +23,7 @@ mod watch;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use steadfast_model::host::Host;
 
 pub(crate) use fleet::FleetArgs;
@@ -65,7 +65,7 @@ pub(crate) const BACKUP_MAKER: &str = "__backup";
   steadfast setup                Install the hooks; then type /goal-start (Claude Code) or $goal-start (Codex)
   steadfast goal status          Show the goal of the session in this directory
   steadfast run \"All tests pass\" --verify \"cargo test\"
-  steadfast loop run work        Start a fresh agent for each task until none is left
+  steadfast loop run idea-wizard --max 2    Start a fresh agent for each iteration
   steadfast doctor               Check the installation"
 )]
 pub(crate) struct Cli {
@@ -110,19 +110,19 @@ pub(crate) enum CliCommand {
     Ui(UiArgs),
     /// Show the tokens and cost of all sessions on this machine
     Usage(UsageArgs),
-    /// Answer an agent's hook, JSON on stdin (agents call this)
+    /// Answer a client's hook, JSON on stdin (clients call this)
     Hook {
-        /// Agent that calls the hook
+        /// Client that calls the hook
         #[arg(value_parser = host_names())]
         host: String,
-        /// Wait in the background and wake the agent when its goal is due
+        /// Wait in the background and wake the client when its goal is due
         #[arg(long)]
         rewake: bool,
         /// Session, event and cause of a panic in this process
         #[arg(long, hide = true, num_args = 3, allow_hyphen_values = true)]
         panicked: Vec<String>,
     },
-    /// Serve the goal tools over stdio (agents call this)
+    /// Serve the goal tools over stdio (clients call this)
     Mcp {
         /// How often a panic has restarted it
         #[arg(long, hide = true, default_value_t = 0)]
@@ -131,13 +131,13 @@ pub(crate) enum CliCommand {
         #[arg(long, hide = true, default_value = "[]")]
         unanswered: String,
     },
-    /// Print a line for an agent's status bar, JSON on stdin
+    /// Print a line for a client's status bar, JSON on stdin
     Statusline(StatuslineArgs),
     /// Print metrics for Prometheus, or send metrics and traces to OpenTelemetry
     Metrics(MetricsArgs),
     /// Wake goals that are due and keep detached runs alive
     Watch(WatchArgs),
-    /// Install steadfast into an agent, or remove it
+    /// Set up the clients, or remove what was set up
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
     Doctor {
@@ -220,6 +220,19 @@ The Debian package has put it there already. Open a new shell afterwards.")]
         /// Directory of the pages
         directory: PathBuf,
     },
+}
+
+impl Cli {
+    /// The command that was called, without its arguments: `steadfast loop run`.
+    pub(crate) fn command_of(arguments: &[std::ffi::OsString]) -> String {
+        let (mut command, mut name) = (Self::command(), "steadfast".to_owned());
+        for word in arguments.iter().skip(1).filter_map(|word| word.to_str()) {
+            let Some(found) = command.find_subcommand(word) else { continue };
+            name = format!("{name} {}", found.get_name());
+            command = found.clone();
+        }
+        name
+    }
 }
 
 /// The names of all hosts.

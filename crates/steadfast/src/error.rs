@@ -54,22 +54,34 @@ impl CliError {
         Self::new(code::ENVIRONMENT, format!("cannot write output: {error}"), hint)
     }
 
-    /// Reduces clap's error to one message and one hint.
-    pub(crate) fn usage(error: &clap::Error) -> Self {
+    /// Reduces clap's error to one message and one hint. `command` is what was called, such as `steadfast loop run`.
+    pub(crate) fn usage(error: &clap::Error, command: &str) -> Self {
         let text = error.render().to_string();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         // A list of missing arguments follows its heading.
         let end = lines.iter().position(|line| line.is_empty()).unwrap_or(lines.len());
         let message = lines.get(..end).unwrap_or_default().join(" ");
-        let message = message.strip_prefix("error: ").unwrap_or(&message).to_owned();
+        let message = plain_number(message.strip_prefix("error: ").unwrap_or(&message));
         let tip = lines.iter().find_map(|line| line.strip_prefix("tip: "));
         let usage = lines.iter().find_map(|line| line.strip_prefix("Usage: "));
         let hint = match (tip, usage) {
             (Some(tip), _) => tip.to_owned(),
             (None, Some(usage)) => format!("usage: {usage}"),
-            (None, None) => "run `steadfast --help`".to_owned(),
+            (None, None) => format!("run `{command} --help`"),
         };
         Self::new(code::USAGE, message, hint)
+    }
+}
+
+/// Says in words which number clap expects.
+fn plain_number(message: &str) -> String {
+    let Some((start, cause)) = message.rsplit_once(": ") else { return message.to_owned() };
+    let range = cause.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
+    match range {
+        Some((least, most)) if most.len() >= 10 => format!("{start}: expected a whole number of {least} or more"),
+        Some((least, most)) => format!("{start}: expected a whole number from {least} to {most}"),
+        None if cause == "invalid digit found in string" => format!("{start}: expected a whole number"),
+        None => message.to_owned(),
     }
 }
 
@@ -139,7 +151,8 @@ impl From<StoreError> for CliError {
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
         let code = match &error {
-            SessionError::None(_)
+            SessionError::Unknown(_)
+            | SessionError::None(_)
             | SessionError::Closed(_)
             | SessionError::Several(_)
             | SessionError::Ambiguous(..) => code::NOT_FOUND,

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let is_json = arguments.iter().any(|argument| json_flags.iter().any(|flag| argument == flag));
     let cli = match Cli::of_frequent_call(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, is_json),
+        Err(error) => return usage(&error, &arguments, is_json),
     };
     steadfast_engine::interrupt::survive_size_limit();
     steadfast_system::clock::begin();
@@ -94,7 +94,7 @@ fn failed(error: &CliError, is_json: bool) -> ExitCode {
 }
 
 /// Prints help if the user asked for it; every other error of clap is a usage error.
-fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
+fn usage(error: &clap::Error, arguments: &[std::ffi::OsString], is_json: bool) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp => {
@@ -110,7 +110,7 @@ fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
             output::note(&error.render().ansi().to_string());
             ExitCode::from(1)
         }
-        _ => failed(&CliError::usage(error), is_json),
+        _ => failed(&CliError::usage(error, &Cli::command_of(arguments)), is_json),
     }
 }
 

@@ -25,6 +25,9 @@ pub(super) fn of_run(goal: &Goal) -> String {
         (GoalStatus::Paused, Some(PausedReason::WallClockCap)) => {
             format!("`steadfast loop resume {name} --max-hours H` continues")
         }
+        (GoalStatus::Paused, Some(PausedReason::CostCap)) => {
+            format!("`steadfast loop resume {name}` continues, once the daily or weekly cap allows")
+        }
         (GoalStatus::Paused | GoalStatus::Blocked, _) => format!("`steadfast loop resume {name}` continues"),
     }
 }
@@ -65,11 +68,15 @@ fn stalled(goal: &Goal, stall: Stall, now: Millis) -> String {
         Stall::SessionClosed => {
             let resume = goal.host.resume_command(&goal.session_id);
             let headless = if goal.host.capabilities().continues_closed_sessions {
-                ", `steadfast goal resume --continue` does so without a terminal"
+                format!(", `steadfast goal resume --continue --session {}` does so headless", goal.session_id)
             } else {
-                ""
+                String::new()
             };
-            format!("its session is closed: `{resume}` continues it{headless}, or /goal-adopt takes it over elsewhere")
+            let adopt = format!(
+                "/goal-adopt {} takes it over in another session",
+                goal.goal_id.get(..8).unwrap_or(&goal.goal_id)
+            );
+            format!("its session is closed: `{resume}` continues it{headless}, or {adopt}")
         }
         Stall::NoWaker if let Some(at) = goal.wake_at_ms.filter(|at| *at > now) => {
             format!("waits until {}; nothing wakes {product} then: type a prompt there", clock::to_local(at))

@@ -78,11 +78,7 @@ fn settings(config_dir: &Path) -> Vec<DoctorCheck> {
     checks.push(if enabled {
         ok(PLUGIN, format!("enabled in {}", config_dir.join("settings.json").display()))
     } else {
-        warn(
-            PLUGIN,
-            format!("not set up in {}", config_dir.display()),
-            "`steadfast setup claude`, or `claude --plugin-dir plugin`",
-        )
+        warn(PLUGIN, format!("not set up in {}", config_dir.display()), "`steadfast setup claude`")
     });
     let local = read("settings.local.json").ok().flatten().unwrap_or(Value::Null);
     let disabled = [&user, &local].iter().any(|settings| settings["disableAllHooks"] == json!(true));

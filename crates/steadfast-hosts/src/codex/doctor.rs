@@ -84,7 +84,7 @@ fn judge(found: &CodexHooks) -> DoctorCheck {
     if silent > 0 {
         return warn(
             HOOKS,
-            format!("NOT TRUSTED: Codex silently skips {silent} of {all} hooks, so no goal is driven there"),
+            format!("NOT TRUSTED: Codex skips {silent} of {all} hooks, so no goal is driven there"),
             "start `codex`, type /hooks, look at the hooks of steadfast and trust them",
         );
     }

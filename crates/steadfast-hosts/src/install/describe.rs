@@ -96,7 +96,7 @@ fn names(change: &FileChange) -> Vec<String> {
         let differing: BTreeSet<&String> =
             old.keys().chain(new.keys()).filter(|member| old.get(*member) != new.get(*member)).collect();
         list.push(match differing.iter().next() {
-            Some(_) if differing.len() > 1 => format!("{key} ({})", differing.len()),
+            Some(_) if differing.len() > 1 => format!("{key} ({} keys)", differing.len()),
             Some(member) => format!("{key}.{member}"),
             None => key.clone(),
         });

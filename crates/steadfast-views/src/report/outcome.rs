@@ -49,7 +49,7 @@ impl ReportOutcome {
         match by {
             Some(CompletedBy::Verification) => verified("Every check passed; the results are below."),
             Some(CompletedBy::Evaluator) => verified("The evaluator, a second agent, agreed; its verdict is below."),
-            Some(CompletedBy::User) => verified("A person said so."),
+            Some(CompletedBy::User) => Self::new("good", "✓", "Complete", "A person said so."),
             Some(CompletedBy::SelfUpdate) => {
                 let known = "By the agent's own word. No check, evaluator or person confirmed it.";
                 Self::new("warn", "○", "Complete, unverified", known)

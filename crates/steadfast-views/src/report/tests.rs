@@ -144,7 +144,7 @@ fn a_goal_says_how_its_end_is_known() {
     for (status, by, word, known) in [
         (GoalStatus::Complete, Some(Verification), "Complete, verified", "Every check passed"),
         (GoalStatus::Complete, Some(Evaluator), "Complete, verified", "The evaluator"),
-        (GoalStatus::Complete, Some(User), "Complete, verified", "A person said so"),
+        (GoalStatus::Complete, Some(User), "Complete", "A person said so"),
         (GoalStatus::Complete, Some(SelfUpdate), "Complete, unverified", "own word"),
         (GoalStatus::Complete, None, "Complete, unverified", "not recorded"),
         (GoalStatus::BudgetLimited, None, "Stopped by its budget", "before the objective was met"),

@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 use steadfast_app::overview::find::{Found, FoundKind};
 use steadfast_app::overview::now::fleet::FleetRun;
 use steadfast_app::overview::now::{
-    EndedCard, GoalCard, LimitBar, NeedKind, RecentEnding, RunCard, SpendPace, StageDot, UserNeed, WaitCard,
+    EndedCard, GoalCard, LimitBar, NeedKind, RecentEnding, RunCard, SpendPace, StageDot, Subject, UserNeed, WaitCard,
 };
 use steadfast_model::clock::{self, Millis, SECOND};
 use steadfast_model::host::Host;
@@ -282,7 +282,10 @@ fn ending(ending: RecentEnding) -> (Tone, &'static str, &'static str) {
 
 pub(super) fn ended(card: &EndedCard, look: CardLook) -> Vec<Line<'static>> {
     let (tone, shape, word) = ending(card.ending);
+    // Other goals are completed by what verified them.
+    let is_by_hand = card.ending == RecentEnding::Completed && matches!(card.subject, Subject::Goal { .. });
     let right = joined([
+        if is_by_hand { "by you".to_owned() } else { String::new() },
         card.cost_usd.map(words::money).unwrap_or_default(),
         words::project(card.project.as_deref()),
         words::ago(card.at_ms, look.at_ms),

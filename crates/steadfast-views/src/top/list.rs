@@ -21,9 +21,9 @@ pub(super) struct TopList {
 /// What teaches the first steps.
 const BEGIN: [&str; 6] = [
     "No goals and no runs yet. To begin:",
-    "  in an agent     /goal-start OBJECTIVE  (Codex: $goal-start)",
+    "  in a client     /goal-start OBJECTIVE  (Codex: $goal-start)",
     "  in a terminal   steadfast run \"All tests pass\" --verify \"cargo test\"",
-    "  a loop          steadfast loop run work",
+    "  a loop          steadfast loop run idea-wizard --max 2",
     "  a story         steadfast demo",
     "  not installed?  steadfast setup claude, or steadfast setup codex",
 ];

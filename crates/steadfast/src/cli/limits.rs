@@ -5,8 +5,10 @@ use steadfast_model::clock::Millis;
 use steadfast_model::goal::budget::Budget;
 use steadfast_model::limit::{AmountError, Axis, Limits};
 
-/// The amount of an axis as text, if its flag is given.
-type Flag<'a> = (Axis, &'a Option<String>);
+use crate::error::CliError;
+
+/// A flag, and the amount of its axis as text if it is given.
+type Flag<'a> = (Axis, &'static str, &'a Option<String>);
 
 /// Limits of a goal.
 #[derive(Debug, Default, Args)]
@@ -33,13 +35,13 @@ pub(crate) struct GoalLimitArgs {
 
 impl GoalLimitArgs {
     /// The budget that the flags ask for; `auto` reads the objective.
-    pub(crate) fn budget(&self, objective: &str, now: Millis) -> Result<Budget, AmountError> {
+    pub(crate) fn budget(&self, objective: &str, now: Millis) -> Result<Budget, CliError> {
         let flags = [
-            (Axis::Usd, &self.usd),
-            (Axis::Turns, &self.max_turns),
-            (Axis::Hours, &self.max_hours),
-            (Axis::Deadline, &self.deadline),
-            (Axis::Plan, &self.plan_percent),
+            (Axis::Usd, "--usd", &self.usd),
+            (Axis::Turns, "--max-turns", &self.max_turns),
+            (Axis::Hours, "--max-hours", &self.max_hours),
+            (Axis::Deadline, "--deadline", &self.deadline),
+            (Axis::Plan, "--plan-percent", &self.plan_percent),
         ];
         budget(self.budget.as_deref(), &flags, objective, now)
     }
@@ -48,7 +50,7 @@ impl GoalLimitArgs {
 /// Limits of a run.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunLimitArgs {
-    /// Budget profile (quick, standard, deep, overnight) or tokens (500k, 10M, 1B)
+    /// Budget profile (quick, standard, deep, overnight, auto) or tokens (500k, 10M, 1B)
     #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Maximum spend in US dollars
@@ -63,17 +65,21 @@ pub(crate) struct RunLimitArgs {
 }
 
 impl RunLimitArgs {
-    pub(crate) fn budget(&self, objective: &str, now: Millis) -> Result<Budget, AmountError> {
+    pub(crate) fn budget(&self, objective: &str, now: Millis) -> Result<Budget, CliError> {
         budget(self.budget.as_deref(), &self.flags(), objective, now)
     }
 
     /// Whether any limit is set.
     pub(crate) fn is_given(&self) -> bool {
-        self.budget.is_some() || self.flags().iter().any(|(_, text)| text.is_some())
+        self.budget.is_some() || self.flags().iter().any(|(_, _, text)| text.is_some())
     }
 
     fn flags(&self) -> [Flag<'_>; 3] {
-        [(Axis::Usd, &self.usd), (Axis::Hours, &self.max_hours), (Axis::Plan, &self.plan_percent)]
+        [
+            (Axis::Usd, "--usd", &self.usd),
+            (Axis::Hours, "--max-hours", &self.max_hours),
+            (Axis::Plan, "--plan-percent", &self.plan_percent),
+        ]
     }
 }
 
@@ -97,27 +103,34 @@ pub(crate) struct ExtendArgs {
 
 impl ExtendArgs {
     /// The amounts to add; empty if no flag is given.
-    pub(crate) fn amounts(&self, now: Millis) -> Result<Limits, AmountError> {
+    pub(crate) fn amounts(&self, now: Millis) -> Result<Limits, CliError> {
         let flags = [
-            (Axis::Turns, &self.add_turns),
-            (Axis::Hours, &self.add_hours),
-            (Axis::Tokens, &self.add_tokens),
-            (Axis::Usd, &self.add_usd),
+            (Axis::Turns, "--add-turns", &self.add_turns),
+            (Axis::Hours, "--add-hours", &self.add_hours),
+            (Axis::Tokens, "--add-tokens", &self.add_tokens),
+            (Axis::Usd, "--add-usd", &self.add_usd),
         ];
         read(Limits::default(), &flags, now)
     }
 }
 
-fn budget(profile: Option<&str>, flags: &[Flag<'_>], objective: &str, now: Millis) -> Result<Budget, AmountError> {
-    let mut budget = profile.map_or_else(|| Ok(Budget::default()), |text| Budget::parse(text, objective))?;
+fn budget(profile: Option<&str>, flags: &[Flag<'_>], objective: &str, now: Millis) -> Result<Budget, CliError> {
+    let mut budget = profile
+        .map_or_else(|| Ok(Budget::default()), |text| Budget::parse(text, objective))
+        .map_err(|error| named("--budget", error))?;
     budget.limits = read(budget.limits, flags, now)?;
     Ok(budget)
 }
 
-fn read(mut limits: Limits, flags: &[Flag<'_>], now: Millis) -> Result<Limits, AmountError> {
-    for (axis, text) in flags {
+fn named(flag: &str, error: AmountError) -> CliError {
+    let message = format!("{flag}: {error}");
+    CliError { message, ..error.into() }
+}
+
+fn read(mut limits: Limits, flags: &[Flag<'_>], now: Millis) -> Result<Limits, CliError> {
+    for (axis, flag, text) in flags {
         if let Some(text) = text {
-            limits.set(*axis, Some(axis.parse(text, now)?));
+            limits.set(*axis, Some(axis.parse(text, now).map_err(|error| named(flag, error))?));
         }
     }
     Ok(limits)

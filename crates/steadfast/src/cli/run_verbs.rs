@@ -41,7 +41,7 @@ pub(crate) enum RunVerb {
   git diff | steadfast loop say auth -     Read the message from stdin
   steadfast loop say auth                  List what was said, and which iteration read it
   steadfast loop say auth --drop           Remove what no iteration has read yet
-The first attempt that starts reads all waiting messages; if it fails, its iteration's next attempt reads them again.
+The first attempt that starts reads all waiting messages; if it fails, its iteration's next attempt reads them again. \
 In a parallel stage, one of the agents reads them. A message has at most 4000 characters; at most 20 wait.")]
     Say(SayArgs),
     /// Cancel the appointment of a run, made with `run --at` or `--every`
@@ -62,14 +62,14 @@ In a parallel stage, one of the agents reads them. A message has at most 4000 ch
   steadfast loop resume auth --usd 20          After budget_usd
   steadfast loop resume auth --agent codex     With another agent from here on
 
---agent and --model change the stages that are not over and use the agent of the next one. Stages with an agent of
+--agent and --model change the stages that are not over and use the agent of the next one. Stages with an agent of \
 their own, and judges, keep theirs.")]
     Resume(ResumeArgs),
     /// Mark crashed runs, stop their processes and delete old output
     Cleanup(RunCleanupArgs),
     /// Import loops and pipelines that older tools left in .claude, to look at and resume
     #[command(
-        after_help = "The files of the older tool are only read, and importing twice changes nothing. Loop types are looked for
+        after_help = "The files of the older tool are only read, and importing twice changes nothing. Loop types are looked for \
 in .claude/loops, scripts/stages, your own and the built-in ones.
 Example: steadfast loop import, then steadfast loop resume NAME"
     )]

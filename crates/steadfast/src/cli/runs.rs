@@ -19,10 +19,10 @@ fn with_examples_of_pipelines(verb: Command) -> Command {
 macro_rules! permissions_help {
     () => {
         "
-Permissions: agents do not ask. By default claude runs with --dangerously-skip-permissions and codex with
---dangerously-bypass-approvals-and-sandbox: they may run any command and change any file. With --sandbox they may
-change files of the project and run commands in their own sandbox (claude: --permission-mode acceptEdits and its
-sandbox setting; codex: --sandbox workspace-write); `sandbox = true` under `[agents]` in config.toml makes that the
+Permissions: agents do not ask. By default claude runs with --dangerously-skip-permissions and codex with \
+--dangerously-bypass-approvals-and-sandbox: they may run any command and change any file. With --sandbox they may \
+change files of the project and run commands in their own sandbox (claude: --permission-mode acceptEdits and its \
+sandbox setting; codex: --sandbox workspace-write); `sandbox = true` under `[agents]` in config.toml makes that the \
 default. For other flags, set `permission_flags` under `[agents.claude]` or `[agents.codex]` in config.toml."
     };
 }
@@ -31,7 +31,8 @@ default. For other flags, set `permission_flags` under `[agents.claude]` or `[ag
 #[command(after_help = "A loop starts a fresh agent for each iteration until its completion rule holds.
 Examples:
   steadfast loop types                              List what can be run
-  steadfast loop run work auth --max 20             Run until no bead is left
+  steadfast loop run idea-wizard --max 2            Collect ideas in two iterations
+  steadfast loop run work auth --max 20             Run until no bead is left (needs `bd`)
   steadfast loop run improve-plan --agent codex     Run until two iterations find nothing to improve
   steadfast loop run work auth --detach             Keep running after the terminal closes
   steadfast loop list                               List runs
@@ -39,11 +40,12 @@ Examples:
 pub(crate) enum LoopVerb {
     /// Run a loop type until its completion rule holds
     #[command(after_help = concat!("Examples:
-  steadfast loop run work auth --max 20 --verify \"cargo test\"
+  steadfast loop run idea-wizard --max 2
+  steadfast loop run work auth --max 20 --verify \"cargo test\"    Until no bead is left (needs `bd`)
   steadfast loop run improve-plan --agent ./my-agent.sh --timeout 20m
   steadfast loop run refine-beads --budget quick --usd 5 --detach
   steadfast loop run work nightly --at 22:00 --every 1d --usd 5    `loop list` shows it, `loop cancel nightly` ends it
-Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limit was reached,
+Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limit was reached, \
 130 interrupted", permissions_help!()))]
     Run(Box<LoopRunArgs>),
     #[command(flatten)]
@@ -84,8 +86,8 @@ pub(crate) enum PipelineVerb {
     #[command(after_help = concat!("Examples:
   steadfast pipeline run full-refine auth
   steadfast pipeline run ./ship.yaml --agent codex --usd 20 --detach
-  steadfast pipeline run ship nightly --at 22:00 --every 1d    `pipeline list` shows it, `pipeline cancel` ends it
-Exit codes: 0 done, 1 failed, 3 a run of that name is active, 5 a limit was reached or a
+  steadfast pipeline run ship nightly --at 22:00 --every 1d    `pipeline list` shows it, `pipeline cancel nightly` ends it
+Exit codes: 0 done, 1 failed, 3 a run of that name is active, 5 a limit was reached or a \
 gate did not hold, 130 interrupted", permissions_help!()))]
     Run(Box<PipelineRunArgs>),
     #[command(flatten)]
@@ -229,7 +231,7 @@ pub(crate) struct AgentArgs {
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
-    after_help = concat!("Starts one fresh agent after another until all --verify commands pass. Without --verify, the run ends
+    after_help = concat!("Starts one fresh agent after another until all --verify commands pass. Without --verify, the run ends \
 when an agent promises that it is done or its result says `stop`.
 The run is a loop named run-ID; `steadfast loop list`, `attach`, `kill` and `resume` work with it.
 Budgets (tokens / iterations / hours):
@@ -237,7 +239,7 @@ Budgets (tokens / iterations / hours):
 Examples:
   steadfast run \"All tests pass\" --verify \"cargo test\" --budget standard
   steadfast run \"Port the parser to Rust\" --agent codex --usd 10 --detach
-Exit codes: 0 verified, 1 failed, 5 a limit was reached (also --max), 6 verification keeps failing,
+Exit codes: 0 verified, 1 failed, 5 a limit was reached (also --max), 6 verification keeps failing, \
 130 interrupted", permissions_help!())
 )]
 pub(crate) struct RunArgs {

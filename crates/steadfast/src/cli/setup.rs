@@ -8,14 +8,14 @@ use super::setup_names;
 
 #[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
-  steadfast setup                Set up the agents that are on this machine
+  steadfast setup                Set up the clients that are on this machine
   steadfast setup --dry-run      Show what that would change
   steadfast setup claude --yes
   steadfast setup codex
-  steadfast setup watch          Start `steadfast watch` at login
+  steadfast setup watch --yes    Start `steadfast watch` at login
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
-    /// Agent to set up, or `watch` to start `steadfast watch` at login [default: the agents found on this machine; with
+    /// Client to set up, or `watch` to start `steadfast watch` at login [default: the clients found on this machine; with
     /// --uninstall, everything]
     #[arg(value_name = "WHAT", value_parser = setup_names())]
     pub(crate) what: Option<String>,

@@ -5,7 +5,7 @@ use steadfast_system::config::Segment;
 
 #[derive(Debug, Default, Args)]
 #[command(
-    after_help = "Segments: goal (status, tokens, turns, time), bar (the limit that comes first), plan (quota of both windows),
+    after_help = "Segments: goal (status, tokens, turns, time), bar (the limit that comes first), plan (quota of both windows), \
 context (of the model), today (money of the day and its cap). `[statusline] segments` in config.toml sets the default.
 Examples:
   steadfast statusline --segments goal,bar,plan

@@ -8,8 +8,8 @@ use super::host_names;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Views: daily (default), weekly (from Monday), monthly, session, blocks (5-hour windows), models,
-projects, agents (by kind of subagent), tools (by skill or MCP server, where the transcript says so),
+    after_help = "Views: daily (default), weekly (from Monday), monthly, session, blocks (5-hour windows), models, \
+projects, agents (by kind of subagent), tools (by skill or MCP server, where the transcript says so), \
 runs (one row per iteration of a loop or pipeline, including agents without transcripts)
 Examples:
   steadfast usage
@@ -67,7 +67,7 @@ pub(crate) struct UsageArgs {
         "view", "since", "until", "last", "project", "id", "breakdown", "timezone", "order", "active", "chart", "host",
     ])]
     pub(crate) check: bool,
-    /// Only this agent's sessions
+    /// Only this client's sessions
     #[arg(long, value_parser = host_names())]
     pub(crate) host: Option<String>,
     /// Use this price table (TOML) instead of the built-in one

@@ -5,7 +5,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(
     after_help = "It starts by itself when a goal, a detached run or an appointment needs it, and ends when nothing does.
-After a reboot, the next session or command that needs it starts it; `steadfast setup watch` starts it at login.
+After a reboot, the next session or command that needs it starts it; `steadfast setup watch --yes` starts it at login.
 Examples:
   steadfast watch                Work in this terminal and print what it does
   steadfast watch --detach       Work in the background

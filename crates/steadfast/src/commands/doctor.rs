@@ -66,6 +66,7 @@ pub(crate) fn report(paths: &Paths, broken_config: Option<&ConfigError>, full: b
     checks.push(one_store(paths));
     checks.extend(predecessor());
     checks.push(program_on_path());
+    checks.extend(no_client());
     for adapter in adapters() {
         let facts = adapter.host.capabilities();
         let program = programs::on_path(facts.program);
@@ -284,9 +285,13 @@ fn appointments(paths: &Paths) -> Option<DoctorCheck> {
     let count = text::count(open.len(), "appointment");
     if !watch_lock::is_held(&paths.home) {
         let detail = format!("{count}, the next at {next}, but `steadfast watch` does not run");
-        return Some(warn("appointments", detail, "`steadfast watch --detach`; at login: `steadfast setup watch`"));
+        return Some(warn(
+            "appointments",
+            detail,
+            "`steadfast watch --detach`; at login: `steadfast setup watch --yes`",
+        ));
     }
-    let after = "after a reboot a session, a command or `steadfast setup watch` starts it";
+    let after = "after a reboot a session or a command starts it; with `steadfast setup watch --yes` your login does";
     Some(ok("appointments", format!("{count}, the next at {next}; `steadfast watch` keeps them ({after})")))
 }
 
@@ -331,6 +336,14 @@ fn log(paths: &Paths) -> DoctorCheck {
 }
 
 /// Whether a host's program is new enough; `None` where the program is missing or any version will do.
+/// A warning if no client can be started.
+fn no_client() -> Option<DoctorCheck> {
+    let programs: Vec<&str> = adapters().map(|adapter| adapter.host.capabilities().program).collect();
+    let is_there = programs.iter().any(|program| programs::on_path(program).is_some());
+    let detail = format!("neither {} is on PATH", programs.join(" nor "));
+    (!is_there).then(|| warn("client", detail, "install one, or add its directory to PATH"))
+}
+
 fn version(facts: &Capabilities, program: Option<&Path>) -> Option<DoctorCheck> {
     let (wanted, program) = (facts.version_check.as_ref()?, program?);
     let shown = program.display();

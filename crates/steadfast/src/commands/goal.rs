@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use steadfast_app::action::{self, ActionError, Claim, Place};
+use steadfast_app::native;
 use steadfast_app::overview::{self, GoalView};
-use steadfast_app::{native, session};
+use steadfast_app::session::{self, Named};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::proof::Evidence;
 use steadfast_model::goal::{self, Actor, Goal};
@@ -113,10 +114,13 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs, is_json: boo
 
 pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResult {
     let session = arguments.session.as_deref();
-    let open = || SessionGoal::open(context, session);
+    let named = person::named_by(&arguments.verb);
+    let open = || SessionGoal::open(context, session, named);
     match arguments.verb {
         GoalVerb::Start(start) => starting::start(context, session, start),
-        GoalVerb::Status { .. } => open()?.status(),
+        GoalVerb::Status { .. } => {
+            SessionGoal::open(context, session, if context.is_json { Named::Any } else { named })?.status()
+        }
         GoalVerb::Pause { all: true } => stop_all::pause_all(context),
         GoalVerb::Queue { verb } => queue::run(open()?, verb.as_ref()),
         GoalVerb::Pause { all: false } => open()?.act("goal paused", action::pause),
@@ -155,9 +159,9 @@ struct SessionGoal<'a> {
 }
 
 impl<'a> SessionGoal<'a> {
-    fn open(context: &'a CommandContext<'a>, session: Option<&str>) -> Result<Self, CliError> {
+    fn open(context: &'a CommandContext<'a>, session: Option<&str>, named: Named) -> Result<Self, CliError> {
         let store = open_existing(context)?;
-        let place = find_place(context, &store, session)?;
+        let place = find_place(context, &store, session, named)?;
         person::refuse_foreign_session(context.origin.actor, store.read(), &place.session_id)?;
         Ok(Self { context, store, place })
     }
@@ -237,7 +241,7 @@ impl<'a> SessionGoal<'a> {
         let add = arguments.amounts(now)?;
         if add.is_empty() {
             let hint = "use --add-turns N, --add-hours H, --add-tokens N or --add-usd X, or several of them";
-            return Err(CliError::new(code::USAGE, "no limit to extend", hint));
+            return Err(CliError::new(code::USAGE, "no limit was named", hint));
         }
         let goal = action::extend(&mut self.store, &self.place.session_id, add, origin, now)?;
         let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());
@@ -314,17 +318,24 @@ fn open_existing(context: &CommandContext<'_>) -> Result<Store, CliError> {
     Store::open_if_there(&context.paths.store)?.ok_or_else(|| {
         let message = format!("no goal yet (no store at {})", context.paths.store.display());
         let hint =
-            "start one with `/goal-start \"OBJECTIVE\"` while an agent runs here; `steadfast` prints what is needed first";
+            "start one with `/goal-start \"OBJECTIVE\"` while a client runs here; `steadfast` prints what is needed first";
         CliError::new(code::NOT_FOUND, message, hint)
     })
 }
 
 /// The session that a verb acts on, with the facts its hooks recorded.
-fn find_place(context: &CommandContext<'_>, store: &Store, flag: Option<&str>) -> Result<Place, CliError> {
+fn find_place(
+    context: &CommandContext<'_>,
+    store: &Store,
+    flag: Option<&str>,
+    named: Named,
+) -> Result<Place, CliError> {
     if let Some(place) = context.place.as_ref().filter(|_| flag.is_none()) {
         return Ok(place.clone());
     }
-    let id = session::resolve(Some(store.read()), flag, &context.directory)?;
+    // An agent must not learn which other sessions there are.
+    let named = if context.origin.actor.is_agent() { Named::New } else { named };
+    let id = session::resolve(Some(store.read()), flag, named, &context.directory)?;
     let host = process::session_of_shell().filter(|(_, own)| *own == id).map(|(host, _)| host).unwrap_or_default();
     Ok(match store.read().session(&id)? {
         Some(session) => Place::from(&session),

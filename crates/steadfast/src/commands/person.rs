@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use steadfast_app::{action, caller, session};
+use steadfast_app::session::{self, Named};
+use steadfast_app::{action, caller};
 use steadfast_model::clock;
 use steadfast_model::goal::Actor;
 use steadfast_model::run::name;
@@ -45,7 +46,9 @@ pub(crate) fn caller_of_verb(paths: &Paths, arguments: &GoalArgs, directory: &Pa
     }
     let Ok(Some(mut store)) = Store::open_if_there(&paths.store) else { return Ok(actor) };
     // The command itself reports that there is no such session.
-    let Ok(id) = session::resolve(Some(store.read()), arguments.session.as_deref(), directory) else {
+    let Ok(id) =
+        session::resolve(Some(store.read()), arguments.session.as_deref(), named_by(&arguments.verb), directory)
+    else {
         return Ok(actor);
     };
     if store.read().session(&id)?.is_none_or(|session| caller::is_person(&session)) {
@@ -54,6 +57,11 @@ pub(crate) fn caller_of_verb(paths: &Paths, arguments: &GoalArgs, directory: &Pa
     let origin = Origin { actor: Actor::Worker, place: "cli" };
     action::refuse_agent(&mut store, &id, name_of(&arguments.verb), origin, clock::now())?;
     Ok(Actor::Worker)
+}
+
+/// What `--session` of a verb may name: a goal can be in a session that no hook has reported.
+pub(crate) fn named_by(verb: &GoalVerb) -> Named {
+    if matches!(verb, GoalVerb::Start(_) | GoalVerb::Adopt { .. }) { Named::New } else { Named::Known }
 }
 
 fn name_of(verb: &GoalVerb) -> &'static str {

@@ -7,7 +7,7 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use steadfast_app::session::{self, SessionError};
+use steadfast_app::session::{self, Named, SessionError};
 use steadfast_model::clock::Millis;
 use steadfast_model::memory::Category;
 use steadfast_model::text;
@@ -60,7 +60,7 @@ impl SessionContext {
 
     /// The store, or an error that the session is unknown.
     fn store_of(&self, which: &WhichSession) -> Result<Store, CliError> {
-        let hint = "run `steadfast setup`, then start an agent here";
+        let hint = "run `steadfast setup`, then start a client here";
         self.store()?.ok_or_else(|| match &which.id {
             Some(id) => not_found(id),
             None => CliError::new(code::NOT_FOUND, "no session recorded yet", hint),
@@ -77,7 +77,7 @@ impl SessionContext {
     fn find_session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, CliError> {
         match &which.id {
             Some(id) => by_prefix(db, id),
-            None => match session::resolve(Some(db), None, &self.directory) {
+            None => match session::resolve(Some(db), None, Named::Known, &self.directory) {
                 Ok(id) => Ok(id),
                 Err(SessionError::None(_) | SessionError::Closed(_)) => self.only_live_of_project(db),
                 Err(error) => {

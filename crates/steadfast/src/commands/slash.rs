@@ -72,7 +72,7 @@ pub(crate) fn name_of(verb: &str) -> String {
 /// Parses `/goal-VERB ARGUMENTS`. The hint of an error spells the command as a slash command.
 pub(crate) fn parse(verb: &str, arguments: &str) -> Result<SlashCli, CliError> {
     SlashCli::try_parse_from(words(verb, arguments)?).map_err(|error| {
-        let error = CliError::usage(&error);
+        let error = CliError::usage(&error, "steadfast goal");
         if error.hint.starts_with("usage: ") { CliError { hint: usage(verb), ..error } } else { error }
     })
 }

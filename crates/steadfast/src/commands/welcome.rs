@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use steadfast_app::overview::now::{Now, Subject, UserNeed};
+use steadfast_app::overview::now::{Now, Subject, UserNeed, WaitCard};
 use steadfast_hosts::doctor::HookState;
 use steadfast_hosts::{adapter, adapters, installed_version};
 use steadfast_model::clock;
 use steadfast_model::host::Host;
+use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
@@ -124,17 +125,18 @@ enum Kind {
     Later,
 }
 
-/// What a card is about, and its id.
-fn kind_and_id(subject: &Subject) -> (Kind, &str) {
+/// What a card is about, and its id. A run and the goal that it pursues are one run, under the session of the goal.
+fn kind_and_id(subject: &Subject) -> (Kind, String) {
     match subject {
-        Subject::Goal { goal_id, .. } => (Kind::Goal, goal_id),
-        Subject::Run { run_id, .. } => (Kind::Run, run_id),
-        Subject::Appointment { name, .. } => (Kind::Later, name),
+        Subject::Goal { session_id, .. } if name::is_of_goal(session_id) => (Kind::Run, session_id.clone()),
+        Subject::Goal { goal_id, .. } => (Kind::Goal, goal_id.clone()),
+        Subject::Run { run_id, .. } => (Kind::Run, name::of_goal(run_id)),
+        Subject::Appointment { name, .. } => (Kind::Later, name.clone()),
     }
 }
 
 /// The goals or runs that need the user. One may need two things.
-fn needing(page: &Now, kind: Kind) -> BTreeSet<&str> {
+fn needing(page: &Now, kind: Kind) -> BTreeSet<String> {
     let about = page.needs.iter().map(|need| kind_and_id(&need.subject));
     about.filter(|(found, _)| *found == kind).map(|(_, id)| id).collect()
 }
@@ -148,11 +150,25 @@ fn of_store(page: &Now) -> [Vec<String>; 2] {
     let waiting = |kind| page.waiting.iter().filter(|card| kind_and_id(&card.subject).0 == kind).count();
     let need_you = |number| if number == 1 { "needs you" } else { "need you" };
     let (goals, runs) = (needing(page, Kind::Goal).len(), needing(page, Kind::Run));
-    let asking = page.runs.iter().filter(|card| !card.run.is_orphaned && runs.contains(card.run.run_id.as_str()));
+    let asking =
+        page.runs.iter().filter(|card| !card.run.is_orphaned && runs.contains(&name::of_goal(&card.run.run_id)));
     let running = page.header.live_runs.saturating_sub(asking.count());
+    let working = page.working.iter().filter(|card| !name::is_of_goal(&card.goal.session_id)).count();
+    // A live run that waits is counted as running.
+    let is_paused_run =
+        |card: &&WaitCard| matches!(&card.subject, Subject::Goal { session_id, .. } if name::is_of_goal(session_id));
+    let paused = page.waiting.iter().filter(is_paused_run).count();
     [
-        row("goals", &[(page.working.len(), "working"), (waiting(Kind::Goal), "waiting"), (goals, need_you(goals))]),
-        row("runs", &[(running, "running"), (waiting(Kind::Later), "scheduled"), (runs.len(), need_you(runs.len()))]),
+        row("goals", &[(working, "working"), (waiting(Kind::Goal), "waiting"), (goals, need_you(goals))]),
+        row(
+            "runs",
+            &[
+                (running, "running"),
+                (paused, "waiting"),
+                (waiting(Kind::Later), "scheduled"),
+                (runs.len(), need_you(runs.len())),
+            ],
+        ),
     ]
 }
 

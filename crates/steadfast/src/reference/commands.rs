@@ -11,6 +11,8 @@ use crate::cli::Cli;
 use crate::error;
 use crate::slash_commands::SLASH_COMMANDS;
 
+const WIDEST: usize = 110;
+
 /// Flags of every command; the page names them once.
 const EVERYWHERE: [&str; 5] = ["help", "version", "db", "json", "session"];
 
@@ -49,11 +51,31 @@ fn write(command: &Command, parent: &str, level: usize, text: &mut String) {
         write!(text, "\n{}", table(["argument", "meaning"], arguments.iter().map(row))).unwrap();
     }
     if let Some(after) = command.get_after_help() {
-        write!(text, "\n```text\n{}\n```\n", after.to_string().trim()).unwrap();
+        write!(text, "\n```text\n{}\n```\n", wrapped(after.to_string().trim())).unwrap();
     }
     for inner in visible(command) {
         write(inner, &name, (level + 1).min(4), text);
     }
+}
+
+/// A terminal wraps paragraphs by itself; rows of examples stay as they are.
+fn wrapped(help: &str) -> String {
+    let mut lines = Vec::new();
+    for line in help.lines() {
+        if line.starts_with(' ') {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let mut row = String::new();
+        for word in line.split(' ') {
+            if !row.is_empty() && row.len() + word.len() >= WIDEST {
+                lines.push(std::mem::take(&mut row));
+            }
+            row = if row.is_empty() { word.to_owned() } else { format!("{row} {word}") };
+        }
+        lines.push(row);
+    }
+    lines.join("\n")
 }
 
 /// How an argument is typed.

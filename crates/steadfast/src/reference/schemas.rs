@@ -20,7 +20,7 @@ const WITHOUT_SCHEMA: [(&str, &str); 4] = [
     ("fleet", "the program steadfast-fleet answers; what it shares with loops has their schemas"),
     ("hook", "the agent that calls it defines the answer"),
     ("mcp", "the Model Context Protocol defines the answers"),
-    ("statusline", "prints a line of text for an agent's status bar, also with --json"),
+    ("statusline", "prints a line of text for a client's status bar, also with --json"),
 ];
 /// The only schema that belongs to all commands.
 const OF_ALL_COMMANDS: &str = "error.schema.json";

@@ -230,7 +230,7 @@ fn watch_lives_while_an_appointment_does_and_starts_again_with_a_session() {
     ends(&world, 1);
     assert!(is_held());
     let doctor = world.run(&["doctor"]);
-    assert!(doctor.stdout.contains("steadfast setup watch"), "{doctor:?}");
+    assert!(doctor.stdout.contains("steadfast setup watch --yes"), "{doctor:?}");
     world.run(&["loop", "cancel", "nightly"]).succeeds();
     eventually(|| (!is_held()).then_some(()));
 }

@@ -81,6 +81,7 @@ fn hostile_session_ids_are_keys_or_refused_and_never_paths() {
 #[test]
 fn verbs_without_a_goal_exit_with_2() {
     let env = Env::new();
+    env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
     env.run(&["goal", "start", "x", "--session", "other"]).succeeds();
     for verb in [
         vec!["pause"],
@@ -101,6 +102,27 @@ fn verbs_without_a_goal_exit_with_2() {
     let error = env.goal(&["pause", "--json"]);
     assert_eq!(error.json()["error"]["kind"], "not_found");
     assert!(error.json()["error"]["hint"].is_string() && error.stderr.is_empty());
+}
+
+#[test]
+fn a_wrong_value_names_its_flag_what_is_expected_and_the_help_to_read() {
+    let env = Env::new();
+    for (arguments, expected, help) in [
+        (&["loop", "run", "fix", "--max", "0"][..], "expected a whole number of 1 or more", "loop run"),
+        (&["ui", "--port", "80000"], "expected a whole number from ", "ui"),
+        (&["session", "list", "--limit", "x"], "expected a whole number", "session list"),
+    ] {
+        let said = env.run(arguments);
+        said.fails_with(1, expected);
+        assert!(said.stderr.contains(&format!("hint: run `steadfast {help} --help`")), "{said:?}");
+    }
+    for (flag, value) in [("--usd", "abc"), ("--plan-percent", "300"), ("--budget", "lots"), ("--max-turns", "0")] {
+        env.goal(&["start", "x", flag, value]).fails_with(1, &format!("{flag}: `{value}` "));
+    }
+    env.start(&["x"]);
+    let live = env.goal(&["start", "y"]);
+    live.fails_with(3, "a goal already exists");
+    assert!(live.stderr.contains("or queue this one: add `--queue`"), "{live:?}");
 }
 
 #[test]

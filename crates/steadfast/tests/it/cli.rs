@@ -99,7 +99,7 @@ fn several_limits_can_be_set_and_extended_at_once() {
         (&json!(3_000_000), &json!(3.5), &json!(7))
     );
     assert_eq!(env.sql("SELECT max_wall_clock_seconds FROM goals"), [["5400"]]);
-    env.goal(&["extend"]).fails_with(1, "no limit to extend");
+    env.goal(&["extend"]).fails_with(1, "no limit was named");
 }
 
 #[test]
@@ -218,8 +218,31 @@ fn a_goal_is_found_by_the_id_that_session_list_prints() {
     assert_eq!(status["goal"]["session_id"], second);
     env.run(&["goal", "abandon", "--session", printed]).succeeds();
     env.run(&["goal", "status", "--session", "019a8f00"]).fails_with(2, "several sessions begin with `019a8f00`");
-    // Shorter than any that is listed: the id of a session that is not known yet.
-    env.run(&["goal", "status", "--session", "019a"]).fails_status_without_goal();
+    env.run(&["goal", "status", "--session", "019a"]).fails_with(2, "several sessions begin with `019a`");
+    let shortest = env.run(&["goal", "status", "--session", "019a8f00-2", "--json"]).succeeds().json();
+    assert_eq!(shortest["goal"]["session_id"], second);
+}
+
+/// Also where the session has no goal, or is one of a run, whose ids are shorter.
+#[test]
+fn any_beginning_of_a_known_session_names_it() {
+    let env = Env::new();
+    let (known, of_run) = ("019a8f00-1111-aaaa", "run-3e07a1b2");
+    for session in [known, of_run] {
+        env.hook(session, &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    }
+    for (beginning, id) in [("019", known), ("run-3e07", of_run), ("run", of_run)] {
+        let said = env.run(&["goal", "status", "--session", beginning]);
+        assert_eq!((said.code, said.stdout.contains(&format!("no goal for session {id}"))), (2, true), "{said:?}");
+        assert_eq!(env.run(&["goal", "status", "--session", beginning, "--json"]).code, 2);
+        env.run(&["goal", "pause", "--session", beginning]).fails_with(2, &format!("session {id} has no goal"));
+    }
+    for verb in ["status", "history", "pause", "report"] {
+        let said = env.run(&["goal", verb, "--session", "zzz"]);
+        said.fails_with(2, "unknown session `zzz`");
+        assert!(said.stderr.contains("session list --all"), "{said:?}");
+    }
+    assert_eq!(env.run(&["goal", "status", "--session", "zzz", "--json"]).json(), json!({"goal": null}));
 }
 
 /// Scripts give sessions names of their own, one of which may be the beginning of another.

@@ -252,7 +252,11 @@ fn an_interrupt_pauses_and_failures_are_reported_with_a_hint() {
 fn a_double_start_injects_once_and_a_later_compaction_again() {
     let env = Env::pursuing();
     env.codex(THREAD, "SessionEnd", &json!({}));
-    assert!(text(&env.thread_status()["next"]).contains("resume --continue"));
+    let goal = env.thread_status();
+    let named = format!("resume --continue --session {THREAD}`");
+    assert!(text(&goal["next"]).contains(&named), "{goal}");
+    let adopt = format!("adopt {} takes it over", &text(&goal["goal_id"])[..8]);
+    assert!(text(&goal["next"]).contains(&adopt), "{goal}");
     env.codex(THREAD, "PreCompact.auto", &json!({}));
     assert_eq!(env.codex(THREAD, "PostCompact.auto", &json!({})), Value::Null);
     let resumed = env.codex(THREAD, "SessionStart.resume", &json!({}));

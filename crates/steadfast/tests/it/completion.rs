@@ -222,7 +222,7 @@ fn a_report_has_the_evidence_for_the_whole_goal() {
         "  ☐ false: exit 1 in ",
         "before: Ship <b>it</b>\n",
         "goal paused by user: active → paused (user)\n",
-        "tokens: 0 tokens of 10,000,000 tokens\n",
+        "\nLimits\n  tokens: 0 of 10,000,000\n",
         "\nnext: ",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
@@ -235,14 +235,16 @@ fn a_report_has_the_evidence_for_the_whole_goal() {
 
     // Goals that are over, by id or a prefix of it.
     env.goal(&["complete"]).succeeds();
-    assert!(env.goal(&["report"]).succeeds().stdout.contains("complete: you said so"));
+    let over = env.goal(&["report"]).succeeds().stdout.clone();
+    assert!(over.contains("complete: you said so") && over.contains(" by user: active → complete"), "{over}");
+    assert!(!over.contains("by user by user"), "{over}");
     env.goal(&["start", "Another"]).succeeds();
     assert!(env.goal(&["report"]).succeeds().stdout.contains("◎ Goal: Another\n"));
     let id = first["goal_id"].as_str().unwrap();
     let old = env.run(&["goal", "report", &id[..8]]);
     assert!(old.succeeds().stdout.contains("◎ Goal: Ship <b>that</b>\n"), "{old:?}");
     env.run(&["goal", "report", "nothing"]).fails_with(2, "no goal has the id");
-    env.run(&["goal", "report", "--session", "none"]).fails_with(2, "has no goal");
+    env.run(&["goal", "report", "--session", "none"]).fails_with(2, "unknown session");
     // An agent reads its own session's goals only.
     env.run(&["goal", "start", "other's", "--session", "s2"]).succeeds();
     let other = env.run(&["goal", "status", "--session", "s2", "--json"]).json()["goal"]["goal_id"].clone();

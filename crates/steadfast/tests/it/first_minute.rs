@@ -146,7 +146,10 @@ fn two_stores_are_reported_when_a_client_starts() {
 
 #[test]
 fn setup_without_a_name_sets_up_what_is_found() {
-    Machine::with(&[]).run(&["setup", "--yes"]).fails_with(4, "no agent found");
+    let bare = Machine::with(&[]);
+    bare.run(&["setup", "--yes"]).fails_with(4, "no client found");
+    let said = bare.run(&["doctor"]).stdout.clone();
+    assert!(said.contains("warn  client ") && said.contains("neither claude nor codex is on PATH"), "{said}");
 
     let machine = Machine::with(&[("claude", "claude-code", "2.1.197"), ("codex", "codex", "0.166.0")]);
     let before = tree(&machine.env.path("user"));
@@ -200,7 +203,9 @@ fn codex_shows_a_short_list_before_it_asks() {
     let Some(said) = machine.at_terminal("setup codex", "n\n") else { return };
     let list = said.split("Change Codex like this?").next().unwrap();
     assert!(list.lines().count() < 15, "{said}");
-    for part in ["hooks.json: adds hooks (12)", "config.toml: adds", "mcp_servers.steadfast", "setup codex --dry-run"] {
+    for part in
+        ["hooks.json: adds hooks (12 keys)", "config.toml: adds", "mcp_servers.steadfast", "setup codex --dry-run"]
+    {
         assert!(list.contains(part), "{part}: {said}");
     }
     assert!(!list.contains("PostToolUse") && !list.contains("env_vars"), "{said}");
@@ -215,7 +220,7 @@ fn a_dry_run_lists_the_questions() {
     for (line, part) in asked.iter().zip(["statusLine", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "rate-limit-options"]) {
         assert!(line.contains(part), "{part}: {shown:?}");
     }
-    assert!(asked[0].ends_with("--yes: yes") && asked[2].ends_with("--yes: no"), "{shown:?}");
+    assert!(asked[0].ends_with("; with --yes the answer is yes)") && asked[2].ends_with(" is no)"), "{shown:?}");
     assert_eq!(env.run(&["setup", "claude", "--dry-run", "--json"]).json()["questions"].as_array().unwrap().len(), 3);
     let decided = env.run(&["setup", "claude", "--dry-run", "--yes"]);
     assert!(!decided.succeeds().stdout.lines().any(|line| line.starts_with("asked: ") && line.contains("statusLine")));
@@ -233,6 +238,21 @@ fn an_approval_is_a_run_that_needs_you_and_comes_next() {
     assert!(said.stdout.contains("next: steadfast pipeline "), "{said:?}");
     let json = world.env.run(&["--json"]).json();
     assert_eq!((&json["goals_need_you"], &json["runs_need_you"]), (&json!(0), &json!(1)), "{json:#}");
+}
+
+/// The goal of a run is that run for the user, who resumes it as a run.
+#[test]
+fn a_run_that_a_cap_stopped_needs_you_as_a_run() {
+    let world = crate::runs::World::new();
+    std::fs::write(world.env.home().join("config.toml"), "[limits]\ndaily_tokens = 10\n[notify]\ndesktop = false\n")
+        .unwrap();
+    let report = r#"echo '{"summary": "s", "usage": {"input_tokens": 90, "output_tokens": 10}}' > "$STEADFAST_RESULT""#;
+    let agent = world.agent(report);
+    world.run(&["run", "Ship it", "--agent", &agent]);
+    let said = world.env.run(&[]);
+    let row = |name: &str| said.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+    assert!(row("goals").ends_with("none") && row("runs").ends_with(" 1 needs you"), "{said:?}");
+    assert!(said.stdout.contains(" continues, once the daily or weekly cap allows"), "{said:?}");
 }
 
 #[test]

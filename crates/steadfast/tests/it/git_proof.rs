@@ -321,6 +321,7 @@ fn cleanup_deletes_merged_branches_and_no_others() {
     world.run(&["pipeline", "cleanup"]).succeeds();
     let dry = world.run(&["pipeline", "cleanup", "--branches", "--dry-run"]);
     assert!(dry.succeeds().stdout.contains("steadfast/r/1-1: branch would be deleted (merged)"), "{dry:?}");
+    assert!(!dry.stdout.contains("its branch stays"), "{dry:?}");
     assert_eq!(branches(), before);
     let done = world.run(&["pipeline", "cleanup", "--branches", "--json"]).succeeds().json();
     assert_eq!(done["branches"], json!(["steadfast/r/1-1", "steadfast/r/1-3"]));

@@ -189,7 +189,7 @@ fn of_what_is_seen_of_everything() {
     let config = std::fs::read_to_string(env.home().join("config.toml")).unwrap();
     std::fs::write(env.home().join("config.toml"), format!("{config}[limits]\ndaily_tokens = 200\n")).unwrap();
     let page = answers(env, "top.schema.json", &["top", "--once"]);
-    assert_eq!((&page["needs"][0]["kind"], &page["ended"][0]["ending"]), (&json!("blocked"), &json!("verified")));
+    assert_eq!((&page["needs"][0]["kind"], &page["ended"][0]["ending"]), (&json!("blocked"), &json!("completed")));
     assert_eq!(page["working"][0]["limits"][0]["axis"], "tokens");
     let metrics = answers(env, "metrics.schema.json", &["metrics"]);
     assert_eq!(metrics["metrics"][0]["samples"][0]["value"], 1.0);

@@ -67,6 +67,8 @@ stages:
     assert_eq!(world.json("loop-completions.json")[0]["type"], json!("pipeline"));
     let page = world.run(&["pipeline", "status", "r"]).stdout;
     assert!(page.contains("  1. ideas: completed (fixed-n), 2/2") && page.contains("#2.1"), "{page}");
+    let list = world.run(&["pipeline", "list"]).stdout;
+    assert!(page.contains("\nstage 3/3 · ") && list.contains("  stage 3  "), "{page}{list}");
     let logs = world.run(&["pipeline", "logs", "r", "--stage", "1", "--iteration", "2"]);
     assert_eq!(logs.stdout, "said ideas 2\n");
 }

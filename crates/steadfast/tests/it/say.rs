@@ -117,6 +117,16 @@ fn what_cannot_be_said_is_refused_with_a_reason() {
 }
 
 #[test]
+fn a_message_to_a_run_that_cannot_be_resumed_asks_for_a_new_one() {
+    let world = World::new();
+    world.loop_type("once", "completion: command\ncommand: \"true\"");
+    world.loop_run(&["once"], "echo done", &[]).succeeds();
+    let refused = world.run(&["loop", "say", "once", "too late"]);
+    refused.fails_with(3, "is over");
+    assert!(refused.stderr.contains("hint: start a new run; then `steadfast loop say"), "{refused:?}");
+}
+
+#[test]
 fn an_agent_cannot_talk_to_its_own_run() {
     let world = world();
     let steadfast = env!("CARGO_BIN_EXE_steadfast");

@@ -2,6 +2,7 @@
 
 use super::{EndedCard, RecentEnding, goals};
 use crate::overview::runs::RunView;
+use steadfast_model::goal::proof::CompletedBy;
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::price::dollars;
 use steadfast_model::run::{RunKind, RunReason, RunStatus, name};
@@ -31,6 +32,8 @@ fn of_goal(goal: &Goal) -> EndedCard {
     let ending = match goal.status {
         GoalStatus::Abandoned => RecentEnding::Abandoned,
         _ if goal.is_unverified() => RecentEnding::Unverified,
+        // A person who signs off agrees with the agent; one who ends a goal by hand may know better than its checks.
+        _ if goal.completed_by == Some(CompletedBy::User) && !goal.sign_off => RecentEnding::Completed,
         _ => RecentEnding::Verified,
     };
     EndedCard {

@@ -146,7 +146,7 @@ fn an_ended_goal_is_listed_with_how_it_ended() {
     world.apply(|goal| change::complete(goal, &proof, START + MINUTE));
     let page = page(&world, START + HOUR);
     let ended = page.ended.first().unwrap();
-    assert_eq!((ended.ending, ended.at_ms), (RecentEnding::Verified, START + MINUTE));
+    assert_eq!((ended.ending, ended.at_ms), (RecentEnding::Completed, START + MINUTE));
     assert_eq!(page.header.live_goals, 0);
 }
 

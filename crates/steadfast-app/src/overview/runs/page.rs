@@ -4,7 +4,7 @@ use super::progress::open_checks;
 use super::talk::{ApprovalView, NoteView};
 use super::{AttemptView, BranchView, IterationView, RunDetail, RunView, StageView, left};
 use steadfast_model::goal::PausedReason;
-use steadfast_model::run::{RunReason, RunStatus, StageStatus};
+use steadfast_model::run::{RunKind, RunReason, RunStatus, StageStatus};
 use steadfast_model::{clock, text};
 
 /// Messages on the page that were read.
@@ -19,11 +19,24 @@ pub fn run_row(run: &RunView) -> Vec<String> {
         run.name.clone(),
         run.title.clone(),
         status_text(run),
-        format!("{}/{}", run.iteration, run.max_iterations),
+        place(run, None),
         run.tokens.map_or_else(|| "unknown".to_owned(), text::short_number),
         text::cost(run.cost.map(|cost| cost.0)),
         clock::to_local(run.started_at.0),
     ]
+}
+
+/// How far a run is. The iterations of a pipeline are those of its current stage, and say nothing once it is over.
+fn place(run: &RunView, stages: Option<usize>) -> String {
+    let iterations = format!("{}/{}", run.iteration, run.max_iterations);
+    let of_stages = stages.map(|stages| format!("/{stages}")).unwrap_or_default();
+    match (run.kind, stages) {
+        (RunKind::Loop, None) => iterations,
+        (RunKind::Loop, Some(_)) => format!("iteration {iterations}"),
+        (RunKind::Pipeline, _) if !run.is_live => format!("stage {}{of_stages}", run.stage),
+        (RunKind::Pipeline, None) => format!("stage {}, {iterations}", run.stage),
+        (RunKind::Pipeline, Some(_)) => format!("stage {}{of_stages} · iteration {iterations}", run.stage),
+    }
 }
 
 /// The status in words.
@@ -45,9 +58,8 @@ pub fn status_page(detail: &RunDetail) -> String {
     let mut lines = vec![
         format!("{} {} ({}): {}", run.kind, run.name, run.title, status_text(run)),
         format!(
-            "iteration {}/{} · {} · {} · {}",
-            run.iteration,
-            run.max_iterations,
+            "{} · {} · {} · {}",
+            place(run, Some(detail.stages.len())),
             text::tokens(run.tokens),
             text::cost(run.cost.map(|cost| cost.0)),
             text::duration(detail.elapsed_seconds)

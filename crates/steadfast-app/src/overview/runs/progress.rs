@@ -73,8 +73,13 @@ pub fn event_line(command: &str, plan: &Plan, run: &Run, record: &Record) -> Opt
             format!("stage {stage}/{}: {name} {status} ({})", plan.stages.len(), text::headline(reason, 120))
         }
         Record::Finished { status, reason } => {
-            let why = ended_by(plan, run).map(|ended| format!(" ({})", ended.why)).unwrap_or_default();
-            format!("{} {} {status}: {}{why}", plan.kind, plan.name, text::headline(reason, 200))
+            let reason = text::headline(reason, 200);
+            // The only stage ends for the reason of its run.
+            let is_said = |why: &str| plan.stages.len() == 1 && why.ends_with(&format!(": {reason}"));
+            let why = ended_by(plan, run).filter(|ended| !is_said(&ended.why));
+            let why = why.map(|ended| format!(" ({})", ended.why)).unwrap_or_default();
+            let reason = if reason == status.to_string() { String::new() } else { format!(": {reason}") };
+            format!("{} {} {status}{reason}{why}", plan.kind, plan.name)
         }
         Record::Reopened => format!("{} {} resumed", plan.kind, plan.name),
         Record::StageStarted { .. } | Record::AttemptEnded { .. } | Record::StageEnded { .. } => return None,

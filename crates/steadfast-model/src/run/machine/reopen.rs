@@ -10,7 +10,7 @@ use crate::run::{ActiveAttempt, Plan, Record, Rule, Run, RunKind, RunReason, Run
 pub enum ReopenError {
     #[error("the run is running")]
     Running,
-    #[error("the run is completed ({reason})")]
+    #[error("the run is completed{}", if reason == "completed" { String::new() } else { format!(" ({reason})") })]
     Completed { reason: String },
     #[error("the stage has {iterations} iterations and its maximum is {max}")]
     NotEnough { iterations: u32, max: u32 },

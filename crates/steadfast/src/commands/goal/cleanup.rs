@@ -5,7 +5,7 @@ use steadfast_app::action;
 use steadfast_model::goal::Actor;
 use steadfast_model::{clock, text};
 
-use super::{CommandContext, GoalOutput, GoalResult, find_place};
+use super::{CommandContext, GoalOutput, GoalResult, Named, find_place};
 use crate::cli::CleanupArgs;
 use crate::commands::person::Sight;
 use crate::output::CommandOutput;
@@ -21,7 +21,7 @@ pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> 
     let (mut goals, said) = if arguments.delete {
         if context.origin.actor != Actor::User {
             // Log the refusal on the agent's own goal, if it has one.
-            if let Ok(own) = find_place(context, &store, None) {
+            if let Ok(own) = find_place(context, &store, None, Named::Known) {
                 action::refuse_agent(&mut store, &own.session_id, DELETE, context.origin, context.now)?;
             }
             return Err(action::ActionError::NotForAgents(DELETE).into());

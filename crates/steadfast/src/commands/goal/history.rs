@@ -7,7 +7,7 @@ use steadfast_app::overview::{self, GoalView};
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, EventFilter, EventRow, GoalRef, Store};
 
-use super::{CommandContext, GoalOutput, GoalResult, find_place};
+use super::{CommandContext, GoalOutput, GoalResult, Named, find_place};
 use crate::cli::HistoryArgs;
 use crate::commands::other_stores;
 use crate::commands::person::{self, Sight};
@@ -35,7 +35,7 @@ pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, argument
     };
     let db = store.read();
     let sight = Sight::of(context.origin.actor, db)?;
-    let session = if arguments.all { None } else { Some(find_place(context, &store, flag)?.session_id) };
+    let session = if arguments.all { None } else { Some(find_place(context, &store, flag, Named::Known)?.session_id) };
     if let Some(session) = &session {
         person::refuse_foreign_session(context.origin.actor, db, session)?;
     }

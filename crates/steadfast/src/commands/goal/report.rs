@@ -13,7 +13,7 @@ use steadfast_model::{price, text};
 use steadfast_store::{Db, Store, StoreError};
 use steadfast_views::report::goal_html;
 
-use super::{CommandContext, GoalOutput, GoalResult, find_place, open_existing};
+use super::{CommandContext, GoalOutput, GoalResult, Named, find_place, open_existing};
 use crate::commands::{html, person};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
@@ -63,7 +63,7 @@ fn as_html(context: &CommandContext<'_>, store: &Store, goal: &Goal, target: &Pa
 fn find(context: &CommandContext<'_>, store: &Store, flag: Option<&str>, id: Option<&str>) -> Result<Goal, CliError> {
     let db = store.read();
     let Some(id) = id else {
-        let place = find_place(context, store, flag)?;
+        let place = find_place(context, store, flag, Named::Known)?;
         person::refuse_foreign_session(context.origin.actor, db, &place.session_id)?;
         let newest = newest_of(db, &place.session_id)?;
         return newest.ok_or_else(|| ActionError::NoGoal(place.session_id).into());
@@ -107,8 +107,11 @@ fn sections(report: &GoalReport) -> Vec<Section> {
         Some(proof) => ReportRow::marked(true, format!("{}: {proof}", item.text)),
         None => ReportRow::marked(false, item.text.clone()),
     });
-    let limits =
-        report.limits.iter().map(|limit| ReportRow::new(format!("{}: {} of {}", limit.limit, limit.used, limit.most)));
+    let limits = report.limits.iter().map(|limit| {
+        let unit = format!(" {}", limit.limit);
+        let bare = |amount: &str| amount.strip_suffix(&unit).unwrap_or(amount).to_owned();
+        ReportRow::new(format!("{}: {} of {}", limit.limit, bare(&limit.used), bare(&limit.most)))
+    });
     let objectives = report.objectives.iter().map(|change| {
         let by = change.by.as_deref().unwrap_or("unknown");
         ReportRow::new(format!("{} by {by}, before: {}", at(change.created_at_ms), change.previous))
@@ -119,7 +122,8 @@ fn sections(report: &GoalReport) -> Vec<Section> {
     });
     let all = [
         ("Status", summary(report)),
-        ("Used", used(report).into_iter().chain(limits).collect()),
+        ("Used", used(report)),
+        ("Limits", limits.collect()),
         ("Items", items.collect()),
         ("Checks", report.checks.iter().map(check).collect()),
         ("Verdicts", report.verdicts.iter().map(verdict).collect()),
@@ -200,10 +204,11 @@ fn verdict(verdict: &VerdictView) -> ReportRow {
 
 fn status_change(change: &StatusChange) -> ReportRow {
     let reason = change.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let by = change.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let what = change.kind.replace('_', " ");
+    let by = change.by.as_ref().map(|by| format!(" by {by}")).filter(|by| !what.ends_with(by)).unwrap_or_default();
     let to = change.to.as_deref().unwrap_or("?");
     let moved = change.from.as_ref().map_or_else(|| to.to_owned(), |from| format!("{from} → {to}"));
-    ReportRow::new(format!("{} {}{by}: {moved}{reason}", at(change.created_at_ms), change.kind.replace('_', " ")))
+    ReportRow::new(format!("{} {what}{by}: {moved}{reason}", at(change.created_at_ms)))
 }
 
 fn at(ms: Millis) -> String {

@@ -3,8 +3,10 @@
 
 use std::path::PathBuf;
 
+use steadfast_app::action::{self, ActionError};
+use steadfast_app::native;
 use steadfast_app::overview::GoalView;
-use steadfast_app::{action, native, session};
+use steadfast_app::session::{self, Named};
 use steadfast_engine::foreground;
 use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
@@ -38,13 +40,13 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     // Find the session first: an unknown session must not leave an empty store behind.
     let known = Store::open_if_there(&context.paths.store)?;
     if known.is_none() && context.place.is_none() {
-        session::resolve(None, flag, &context.directory)?;
+        session::resolve(None, flag, Named::New, &context.directory)?;
     }
     let mut store = match known {
         Some(store) => store,
         None => Store::open(&context.paths.store)?,
     };
-    let place = find_place(context, &store, flag)?;
+    let place = find_place(context, &store, flag, Named::New)?;
     person::refuse_foreign_session(context.origin.actor, store.read(), &place.session_id)?;
     let judge = judge || context.paths.config.goal.completion == Completion::Evaluator;
     let new = NewGoal { objective, budget, verify: arguments.verify, items, judge, sign_off };
@@ -54,10 +56,22 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
         return Ok(queued);
     }
     let environment = StartEnvironment::of(env_vars::all());
-    let goal = action::start_in(&mut store, &place, new, Some(&environment), context.origin, context.now)?;
+    let goal = action::start_in(&mut store, &place, new, Some(&environment), context.origin, context.now)
+        .map_err(|error| refused(error, context.origin.actor))?;
     let mut started = started(context, &store, goal);
     started.output.text.push_str(note);
     Ok(started)
+}
+
+/// A person can queue the goal; an agent asks the user to.
+fn refused(error: ActionError, actor: Actor) -> CliError {
+    let is_live = matches!(error, ActionError::GoalExists { .. });
+    let error = CliError::from(error);
+    if !is_live || actor.is_agent() {
+        return error;
+    }
+    let hint = "complete or abandon it first (`/goal-status` shows it), or queue this one: add `--queue`";
+    CliError { hint: hint.to_owned(), ..error }
 }
 
 /// The answer about a goal that has started.

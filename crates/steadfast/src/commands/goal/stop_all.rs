@@ -7,7 +7,7 @@ use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::text;
 use steadfast_store::{RunLine, Store};
 
-use super::{CommandContext, GoalOutput, GoalResult, find_place};
+use super::{CommandContext, GoalOutput, GoalResult, Named, find_place};
 use crate::output::CommandOutput;
 
 pub(super) fn pause_all(context: &CommandContext<'_>) -> GoalResult {
@@ -15,7 +15,7 @@ pub(super) fn pause_all(context: &CommandContext<'_>) -> GoalResult {
     let store = Store::open_if_there(&context.paths.store)?;
     let done = match store {
         Some(mut store) => {
-            if is_agent && let Ok(own) = find_place(context, &store, None) {
+            if is_agent && let Ok(own) = find_place(context, &store, None, Named::Known) {
                 // Logs the attempt on the agent's own goal, if it has one.
                 action::refuse_agent(&mut store, &own.session_id, "pause --all", context.origin, context.now)?;
             }

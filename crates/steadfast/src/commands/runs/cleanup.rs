@@ -110,7 +110,7 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Comma
     done.files =
         store.as_ref().map(|store| remove_files(context, store, arguments.dry_run)).transpose()?.unwrap_or_default();
     (done.exclude, done.ignore) = stop_excluding(context, store.as_ref(), arguments.dry_run)?;
-    Ok(report(&done))
+    Ok(report(&done, arguments.branches))
 }
 
 /// The moment before which something is older than these days.
@@ -259,7 +259,7 @@ impl Cleanup<'_> {
     }
 }
 
-fn report(done: &Cleaned) -> CommandOutput {
+fn report(done: &Cleaned, with_branches: bool) -> CommandOutput {
     let would = if done.dry_run { "would be " } else { "" };
     let mut lines = Vec::new();
     lines.extend(done.zombies.iter().map(|key| format!("{key}: {would}marked unknown_termination (not running)")));
@@ -268,7 +268,9 @@ fn report(done: &Cleaned) -> CommandOutput {
     lines.extend(done.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
     lines.extend(done.files.iter().map(|path| format!("{}: state file {would}removed (old)", path.display())));
     let worktrees = done.worktrees.iter();
-    lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display())));
+    // With --branches, what happens to each branch is in the lines below.
+    let stays = if with_branches { "" } else { " (its branch stays)" };
+    lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed{stays}", path.display())));
     lines.extend(done.branches.iter().map(|branch| format!("{branch}: branch {would}deleted (merged)")));
     lines.extend(done.kept_branches.iter().map(|(branch, why)| format!("{branch}: branch stays ({why})")));
     lines.extend(

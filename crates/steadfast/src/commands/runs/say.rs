@@ -6,9 +6,10 @@ use std::io::Read as _;
 use serde_json::json;
 use steadfast_app::overview::runs::page::note_line;
 use steadfast_app::overview::runs::talk::note_views;
-use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_model::run::RunStatus;
+use steadfast_model::run::machine::{self, ReopenError};
 use steadfast_model::text;
-use steadfast_store::{Store, StoreError};
+use steadfast_store::{RunRow, Store, StoreError};
 
 use super::RunContext;
 use crate::cli::SayArgs;
@@ -75,7 +76,7 @@ fn add(store: &mut Store, run_id: &str, text: &str, context: &RunContext) -> Res
     let refused = store.write(|db| {
         let Some(row) = db.run(run_id)? else { return Err(StoreError::Stale) };
         let waiting = db.notes(run_id)?.iter().filter(|note| note.taken_by.is_none()).count();
-        let refused = refusal(row.plan.kind, &row.plan.name, row.run.status, waiting);
+        let refused = refusal(&row, waiting);
         if refused.is_none() {
             db.add_note(run_id, text, context.now)?;
         }
@@ -84,9 +85,15 @@ fn add(store: &mut Store, run_id: &str, text: &str, context: &RunContext) -> Res
     refused.map_or(Ok(()), Err)
 }
 
-fn refusal(kind: RunKind, name: &str, status: RunStatus, waiting: usize) -> Option<CliError> {
+fn refusal(row: &RunRow, waiting: usize) -> Option<CliError> {
+    let (kind, name, status) = (row.plan.kind, row.plan.name.as_str(), row.run.status);
     if status != RunStatus::Running {
-        let hint = format!("`steadfast {kind} resume {name}` continues it; then say it");
+        let reopened = machine::reopen(&row.plan, &row.run, Some(u32::MAX), row.run.started_at_ms);
+        let hint = if matches!(reopened, Err(ReopenError::Completed { .. })) {
+            format!("start a new run; then `steadfast {kind} say NAME \"…\"`")
+        } else {
+            format!("`steadfast {kind} resume {name}` continues it; then say it")
+        };
         return Some(CliError::new(code::WRONG_STATE, format!("{kind} {name} is over ({status})"), hint));
     }
     (waiting >= MOST_WAITING).then(|| {

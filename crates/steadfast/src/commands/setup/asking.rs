@@ -31,7 +31,7 @@ pub(super) fn ask_question(question: &Question<'_>) -> io::Result<bool> {
 /// A question that a dry run does not ask, with what `--yes` answers: the default.
 pub(super) fn in_a_line(question: &Question<'_>) -> String {
     let answer = if question.default { "yes" } else { "no" };
-    format!("{} ({}) --yes: {answer}", question.text, question.change)
+    format!("{} ({}; with --yes the answer is {answer})", question.text, question.change)
 }
 
 /// Shows the change in short and asks for it, if there is a person to ask; `--yes` has agreed already.

@@ -31,7 +31,7 @@ pub(super) fn look(paths: &Paths, arguments: &SetupArgs) -> Result<Vec<FoundHost
     }
     if found.is_empty() {
         let programs: Vec<&str> = Host::ALL.iter().map(|host| host.capabilities().program).collect();
-        let message = format!("no agent found: none of {} is on PATH", programs.join(", "));
+        let message = format!("no client found: none of {} is on PATH", programs.join(", "));
         let hint = "install one and repeat this, or name it: `steadfast setup claude`";
         return Err(CliError::new(code::ENVIRONMENT, message, hint));
     }
@@ -74,7 +74,7 @@ fn state(hooks: &HookState) -> String {
     match hooks {
         HookState::Absent => "not set up".to_owned(),
         HookState::Ready => "set up".to_owned(),
-        HookState::Silent(check) => format!("set up, but silent: {}", check.detail),
+        HookState::Silent(check) => format!("set up, but {}", check.detail),
     }
 }
 

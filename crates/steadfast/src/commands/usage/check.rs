@@ -1,4 +1,4 @@
-//! `steadfast usage --check`: whether what the whole machine used reaches a cap of `[limits]`.
+//! `steadfast usage --check`: whether what the whole machine used, runs included, reaches a cap of `[limits]`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use steadfast_app::usage::summary::{SLOT_MS, Sum, Summary};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::limit::{Axis, Cap, CapScope, Spend};
-use steadfast_store::Store;
+use steadfast_store::{Store, spend};
 
 use crate::commands::own_paths;
 use crate::error::code;
@@ -16,15 +16,16 @@ use crate::output::{CommandOutput, CommandResult};
 
 pub(super) fn run(db: Option<&Path>, summaries: &[(Host, Summary)], now: Millis) -> CommandResult {
     let paths = own_paths::find(db)?;
-    // The session files are what is counted; a store that cannot be read only knows when the day began.
+    // A store that cannot be read knows neither when the day began nor what runs used.
     let store = Store::open_if_there(&paths.store).ok().flatten();
-    let start = |cap: &Cap| {
+    let standing_of = |cap: &Cap| {
         let now = clock::from_wall(now);
         let kept = store.as_ref().and_then(|store| store.read().cap_start(cap, now).ok());
-        clock::to_wall(kept.unwrap_or_else(|| cap.period().map_or(0, |period| period.start(now))))
+        let from = kept.unwrap_or_else(|| cap.period().map_or(0, |period| period.start(now)));
+        let stored = store.as_ref().and_then(|store| spend::of_machine(store.read(), cap, now).ok());
+        standing(cap, summaries, clock::to_wall(from), stored)
     };
-    let standings: Vec<Value> =
-        paths.config.limits.caps.iter().filter_map(|cap| standing(cap, summaries, start(cap))).collect();
+    let standings: Vec<Value> = paths.config.limits.caps.iter().filter_map(standing_of).collect();
     let is_reached = standings.iter().any(|standing| standing["reached"] == json!(true));
     let mut text: Vec<&str> = standings.iter().filter_map(|standing| standing["text"].as_str()).collect();
     if text.is_empty() {
@@ -35,7 +36,9 @@ pub(super) fn run(db: Option<&Path>, summaries: &[(Host, Summary)], now: Millis)
     Ok(CommandOutput { text, json, code: if is_reached { code::LIMIT } else { 0 } })
 }
 
-fn standing(cap: &Cap, summaries: &[(Host, Summary)], from: Millis) -> Option<Value> {
+/// Session files know sessions without hooks, and the store knows runs of other agents: the larger sum counts, so a cap
+/// that stops a run is reached here too.
+fn standing(cap: &Cap, summaries: &[(Host, Summary)], from: Millis, stored: Option<Spend>) -> Option<Value> {
     let model_prefix = match &cap.scope {
         CapScope::Machine(_) => "",
         CapScope::Model(prefix, _) => prefix,
@@ -51,7 +54,8 @@ fn standing(cap: &Cap, summaries: &[(Host, Summary)], from: Millis) -> Option<Va
             spent += sum.into();
         }
     }
-    let used = Spend { tokens: spent.tokens.charged(), cost_micros: spent.priced_micros };
+    let (tokens, micros) = stored.map_or((0, 0), |stored| (stored.tokens, stored.cost_micros));
+    let used = Spend { tokens: spent.tokens.charged().max(tokens), cost_micros: spent.priced_micros.max(micros) };
     let standing = cap.standing(used, from).standing;
     // A cost of which a part is unknown is at least this much.
     let is_least = cap.axis == Axis::Usd && spent.cost_unknown;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{line, write};
 use crate::env::Env;
+use crate::runs::World;
 use crate::schemas::check;
 
 fn limits(env: &Env, text: &str) {
@@ -55,4 +56,17 @@ fn an_unknown_cost_is_named_as_a_lower_bound() {
     let json = checked(&env, 0);
     assert_eq!(json["caps"][0]["is_lower_bound"], json!(true));
     assert!(json["caps"][0]["text"].as_str().unwrap().contains("at least $0"), "{json}");
+}
+
+/// An engine counts what agents without transcripts report.
+#[test]
+fn runs_count_towards_the_caps() {
+    let world = World::new();
+    limits(&world.env, "daily_tokens = 1000");
+    world.loop_type("one", "completion: fixed-n\nmax_iterations: 1");
+    let report = r#"echo '{"summary": "s", "usage": {"input_tokens": 900, "output_tokens": 200}}' > "$STEADFAST_RESULT"; echo done"#;
+    let agent = world.agent(report);
+    world.run(&["loop", "run", "one", "--agent", &agent]);
+    let json = checked(&world.env, 5);
+    assert_eq!((&json["caps"][0]["used"], &json["caps"][0]["reached"]), (&json!(1_100), &json!(true)));
 }
