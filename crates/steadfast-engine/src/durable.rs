@@ -85,8 +85,9 @@ pub(crate) fn sync_file_system(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// A name without a directory is in the current one.
 fn directory_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new("."))
+    path.parent().filter(|directory| *directory != Path::new("")).unwrap_or(Path::new("."))
 }
 
 fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
