@@ -279,7 +279,7 @@ def main():
         numbers = range(arguments.trials) if arguments.only is None else [arguments.only]
         for number in numbers:
             trial(template, number, arguments.seed, counts, wrong)
-    result = {"trials": len(numbers), "seed": arguments.seed, "counts": dict(sorted(counts.items())), "wrong": wrong}
+    result = {"trials": len(numbers), "damaged": len(numbers), "seed": arguments.seed, "counts": dict(sorted(counts.items())), "wrong": wrong}
     print(json.dumps(result, indent=1))
     return 1 if wrong else 0
 

@@ -1,6 +1,4 @@
 """Goals: commands of a person, the tool server, and what follows them."""
-import json
-
 from operation import Operation, count_events, expect, goal_of, history
 
 THREAD = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee"
@@ -111,6 +109,113 @@ class GoalWait(Verb):
         yield from expect("the reason", goal_of(world).get("paused_reason"), "waiting")
 
 
+class GoalReconcile(Verb):
+    """The goal was paused, because a part of the session file was gone before it was read."""
+
+    verb, before, after, kind = "reconcile", "paused", "active", "goal_reconciled"
+
+    def __init__(self):
+        super().__init__()
+        self.argv = (*self.argv, "--accept-reset")
+
+    def prepare(self, world):
+        active_goal(world)
+        world.says("m1", 100)
+        world.claude("Stop", stop_hook_active=False, last_assistant_message="work", background_tasks=[])
+        world.write("s1.jsonl", '{"type":"user","isCompactSummary":true,"message":{}}\n')
+        world.claude("SessionStart", source="compact")
+        world.claude("Stop", stop_hook_active=False, last_assistant_message="", background_tasks=[])
+
+    def holds(self, world):
+        yield from super().holds(world)
+        yield from expect("uncertain accounting", goal_of(world).get("accounting_uncertain"), False)
+        yield from expect("charged tokens", goal_of(world).get("total_tokens"), 100)
+
+
+class GoalVerify(Operation):
+    name = "goal verify"
+    argv = ("goal", "verify", "--session", "s1")
+
+    def prepare(self, world):
+        active_goal(world, "--verify", "echo checked")
+
+    def safe(self, world):
+        yield from expect("the status", goal_of(world).get("status"), "active")
+
+    def holds(self, world):
+        evidence = goal_of(world).get("last_verification") or {}
+        yield from expect("the evidence", evidence.get("exit_code"), 0)
+
+
+class GoalPauseAll(Operation):
+    name = "goal pause --all"
+    argv = ("goal", "pause", "--all")
+
+    def prepare(self, world):
+        active_goal(world)
+        world.ok("goal", "start", "another goal", "--session", "s2")
+        world.ok("goal", "start", "a goal that waits", "--session", "s3")
+        world.ok("goal", "wait", "--for", "5h", "--session", "s3")
+
+    def reasons(self, world):
+        return [goal_of(world, session).get("paused_reason") for session in ("s1", "s2", "s3")]
+
+    def safe(self, world):
+        yield from expect("the reasons", self.reasons(world), [None, None, "waiting"], ["user"] * 3)
+
+    def holds(self, world):
+        yield from expect("the reasons", self.reasons(world), ["user"] * 3)
+
+
+class GoalCleanup(Operation):
+    name = "goal cleanup --delete"
+    argv = ("goal", "cleanup", "--delete", "--older-than", "0")
+
+    def prepare(self, world):
+        active_goal(world)
+        for session in ("gone1", "gone2"):
+            world.ok("goal", "start", f"the goal of {session}", "--session", session)
+        world.seen = None
+
+    def orphans(self, world):
+        return [goal["session_id"] for goal in history(world)["goals"] if goal["session_id"] != "s1"]
+
+    def safe(self, world):
+        yield from expect("the live goal", goal_of(world).get("status"), "active")
+        if set(self.orphans(world)) - {"gone1", "gone2"}:
+            yield f"unknown goals: {self.orphans(world)}"
+
+    def holds(self, world):
+        yield from expect("orphans", self.orphans(world), [])
+        yield from expect("their events", count_events(history(world), "goal_created"), 1)
+
+
+class GoalReport(Operation):
+    """A file that a command writes is the whole one or none."""
+
+    file = "report.html"
+    argv = ("goal", "report", "--session", "s1", "--html", file)
+    name = "goal report --html"
+
+    def prepare(self, world):
+        active_goal(world)
+
+    def text(self, world):
+        path = world.path(f"project/{self.file}")
+        return path.read_text() if path.exists() else None
+
+    def safe(self, world):
+        text = self.text(world)
+        if text is not None and not (self.first in text and text.rstrip().endswith(self.last)):
+            yield f"{self.file} is half written: {len(text)} characters, {text[-100:]!r}"
+
+    def holds(self, world):
+        if self.text(world) is None:
+            yield f"{self.file} is not there"
+
+    first, last = "all tests pass", "</html>"
+
+
 class GoalEdit(Operation):
     name = "goal edit"
     argv = ("goal", "edit", "all tests pass twice", "--session", "s1")
@@ -128,29 +233,33 @@ class GoalEdit(Operation):
 
 
 class GoalQueue(Operation):
-    """Not the same when repeated: each call that was done adds one."""
+    """A change of the queue, which is another one when it is repeated."""
 
-    name = "goal start --queue"
-    argv = ("goal", "start", "the next goal", "--queue", "--session", "s1")
+    def __init__(self, words, before, change):
+        self.argv = ("goal", *words, "--session", "s1")
+        self.name = "goal start --queue" if words[0] == "start" else f"goal {words[0]} {words[1]}"
+        self.before, self.change = before, change
 
     def prepare(self, world):
         active_goal(world)
+        for objective in self.before:
+            world.ok("goal", "start", objective, "--queue", "--session", "s1")
 
     def queued(self, world):
         output = world.person("goal", "queue", "list", "--session", "s1", "--json")
-        return len(output.json()["queue"]) if output.code == 0 else -1
+        return [entry["objective"] for entry in output.json()["queue"]] if output.code == 0 else repr(output)
 
     def judge(self, world, output, was_killed, out_of_memory):
         self.first = self.queued(world)
-        yield from expect("queued goals", self.first, 0, 1)
+        yield from expect("the queue", self.first, self.before, self.change(self.before))
         if output.code == 0 and not was_killed:
-            yield from expect("acknowledged and lost: queued goals", self.first, 1)
+            yield from expect("acknowledged and lost: the queue", self.first, self.change(self.before))
         yield from super().judge(world, output, was_killed, out_of_memory)
 
     def recover(self, world):
-        output = self.run(world)
-        if output.code == 0 and self.queued(world) != self.first + 1:
-            output.code, output.stderr = "wrong", "it did not add one goal"
+        output, wanted = self.run(world), self.change(self.first)
+        if output.code == 0 and self.queued(world) != wanted:
+            output.code, output.stderr = "wrong", f"the queue is not {wanted}"
         return output
 
 
@@ -206,41 +315,10 @@ class GoalExtend(Operation):
         return output
 
 
-class McpComplete(Operation):
-    """The tool `update_goal` with verification, over the connection of a client."""
-
-    name = "MCP update_goal complete, verified"
-    # It works in threads.
-    with_children = True
-
-    def prepare(self, world):
-        active_goal(world, "--verify", "echo checked")
-        world.claude("PreToolUse", tool_name="mcp__steadfast__update_goal", tool_use_id="toolu_1",
-                     tool_input={"status": "complete"})
-
-    def run(self, world, prefix=()):
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {},
-                 "clientInfo": {"name": "claude-code", "version": "2.1.197"}}
-        call = {"name": "update_goal", "arguments": {"status": "complete"},
-                "_meta": {"claudecode/toolUseId": "toolu_1"}}
-        lines = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
-                 {"jsonrpc": "2.0", "method": "notifications/initialized"},
-                 {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}]
-        return world.of_client("mcp", prefix=prefix, keep_open=[json.dumps(line) for line in lines])
-
-    def said_done(self, output):
-        return '"isError":false' in output.stdout and '"status":"complete"' in output.stdout.replace("\\", "")
-
-    def safe(self, world):
-        yield from expect("the status", goal_of(world).get("status"), "active", "complete")
-
-    def holds(self, world):
-        goal = goal_of(world)
-        yield from expect("the status", goal.get("status"), "complete")
-        yield from expect("verified", goal.get("verified"), True)
-        completed = [event for event in history(world)["events"] if event["kind"].startswith("goal_completed")]
-        yield from expect("the number of completions", len(completed), 1)
-
-
-OPERATIONS = [GoalStartNew, GoalStartExisting, GoalPause, GoalResume, GoalComplete, GoalAbandon, GoalBlock, GoalWait,
-              GoalEdit, GoalQueue, GoalAdopt, GoalExtend, McpComplete]
+OPERATIONS = [
+    GoalStartNew, GoalStartExisting, GoalPause, GoalResume, GoalComplete, GoalAbandon, GoalBlock, GoalWait, GoalReconcile,
+    GoalEdit, GoalAdopt, GoalExtend, GoalVerify, GoalPauseAll, GoalCleanup, GoalReport,
+    lambda: GoalQueue(("start", "C", "--queue"), ["A", "B"], lambda queue: [*queue, "C"]),
+    lambda: GoalQueue(("queue", "move", "3", "1"), ["A", "B", "C"], lambda queue: [queue[-1], *queue[:-1]]),
+    lambda: GoalQueue(("queue", "drop", "1"), ["A", "B", "C"], lambda queue: queue[1:]),
+]

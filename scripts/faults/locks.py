@@ -210,8 +210,9 @@ class Bench:
         yield "db compact", self.free_pages, lambda: self.call("db", "compact")
         other = self.root / "other.db"
         yield "db import", lambda: self.old_store(other, 5, 0), lambda: self.call("db", "import", str(other))
-        for version, additions in ((5, 0), (6, 0), (6, 5), (6, 7), (6, 8)):
-            more = f", {additions} additions" if version >= 6 else ""
+        newest = len(list(MIGRATIONS.glob("0006_*.sql"))) - 1
+        for version, additions in ((5, 0), *((6, count) for count in sorted({0, 5, 7, newest}))):
+            more = f", {additions} additions" if version == 6 else ""
             yield (f"migration from version {version}{more}",
                    lambda version=version, additions=additions: self.old_store(self.store, version, additions),
                    lambda: self.call("goal", "history", "--all"))

@@ -3,11 +3,12 @@ import argparse, json, os, pathlib, platform, queue, shutil, subprocess, sys, te
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-import goal_operations, hook_operations, others, page, power, run_operations, setup_operations, store_operations
-import sweep
+import complete, goal_operations, hook_operations, others, page, power, run_operations, setup_operations
+import store_operations, sweep, tool_operations, verb_operations
 from world import REPOSITORY, World, scratch
 
-MODULES = (goal_operations, hook_operations, store_operations, setup_operations, run_operations)
+MODULES = (goal_operations, tool_operations, hook_operations, store_operations, setup_operations, run_operations,
+           verb_operations)
 SWEEPS = ("errors", "kills", "power")
 # Every how many-th system call is hit; images of the disk; and the part of the time that an operation may take.
 MODES = {
@@ -15,20 +16,31 @@ MODES = {
     "sample": {"every": 24, "every_of_runs": 160, "images": 24, "seconds": 840},
     "short": {"every": 120, "every_of_runs": 900, "images": 6, "seconds": 110},
 }
+# What a mode means, above the table.
+MEANINGS = {
+    "full": "Every system call was hit, one after the other, until the operation came through untouched (in runs of "
+            "agents, every {every_of_runs}th); {images} images of the disk.",
+    "sample": "A sample: every {every}th system call was hit only (in runs of agents, every {every_of_runs}th), and "
+              "{images} images of the disk were built; where the time was over, fewer.",
+    "short": "A short sample: every {every}th system call was hit only, {images} images of the disk, and one operation "
+             "of each kind.",
+}
 # What `--short` looks at: one operation of each kind.
 SHORT = ("goal start, new store", "goal extend", "Claude Stop", "Codex Stop", "MCP update_goal complete, verified",
          "migration from version 5", "setup claude", "uninstall codex", "loop", "pipeline", "usage, cold", "session purge")
 # Problems that cost the user nothing that was done: files left behind, words, exit codes.
 HARMLESS = ("files left behind", "not a documented exit code", "an error without a hint", "it speaks of its inside",
             "it does not end")
-POWER_SKIPS = ("MCP update_goal complete, verified", "usage, cold", "usage, warm", "watch --once",
-               "loop, with its supervisors and agents")
+
+
+def all_operations():
+    return [make() for module in MODULES for make in module.OPERATIONS]
 
 
 def operations(method, wanted, mode):
-    made = [make() for module in MODULES for make in module.OPERATIONS]
+    made = all_operations()
     if method == "power":
-        made = [one for one in made if one.name not in POWER_SKIPS] + [power.Work(False), power.Work(True)]
+        made = [one for one in made if one.cuts_power] + [power.Work(False), power.Work(True)]
     if wanted:
         return [one for one in made if wanted.lower() in one.name.lower()]
     return [one for one in made if mode != "short" or one.name in SHORT or isinstance(one, power.Work)]
@@ -81,7 +93,7 @@ class Report:
     def value(self, binary):
         version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.partition("\n")[0]
         machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-        return {"mode": self.mode, "seed": self.seed, "commit": self.commit, "version": version,
+        return {"mode": self.mode, "what": MEANINGS[self.mode].format(**MODES[self.mode]), "seed": self.seed, "commit": self.commit, "version": version,
                 "machine": machine, "date": time.strftime("%Y-%m-%d", time.gmtime()), "rows": self.rows,
                 "notes": self.notes, "problems": self.problems}
 
@@ -139,6 +151,11 @@ def main():
     printed = dict(one.split("=", 1) for one in options.printed)
     mode = MODES[mode_name]
 
+    missing = list(complete.problems([one.name for one in all_operations()]))
+    for problem in missing:
+        say(f"PROBLEM {problem}")
+    if missing:
+        return 1
     why = cannot_trace()
     if why:
         say(f"!! SKIPPED the fault sweeps: {why}")

@@ -32,8 +32,18 @@ def rows(text):
     names = [name.strip() for name in re.split(r" {2,}", text.splitlines()[0].strip())] if found else []
     if not found:
         return []
-    show = lambda row: "; ".join(f"{name} {value}" for name, value in zip(names[1:], row[1:]))
+    show = lambda row: f"({', '.join(f'{name} {value}' for name, value in zip(names[1:], row[1:]))})"
     return [{"calls": int(found[-1][0].replace(",", "")), "at_first": show(found[0]), "in_the_end": show(found[-1])}]
+
+
+def summed_up(facts):
+    """What the page shows of a program's results: its only one, or the sums of its targets."""
+    if len(facts) == 1:
+        return facts[0]
+    if all("target" in fact for fact in facts):
+        return {"targets": len(facts), "seconds": sum(fact["seconds"] for fact in facts),
+                "broken_inputs": sum(len(fact["broken"]) for fact in facts)}
+    return {}
 
 
 def earlier(argv, text):
@@ -67,10 +77,11 @@ def run(method, binary, mode, seed, report, say, printed=None):
                                for fact in facts)
     result = Result()
     result.trials = total("trials", "calls", "executions", "runs")
-    result.hits = total("kills", "hits", "damaged", "trials")
+    # A program that injects nothing met no fault.
+    result.hits = total("kills", "damaged")
     result.seconds = total("seconds")
     if done.returncode != 0:
         result.problems.append({"method": method, "operation": method, "at": 0,
                                 "problem": f"exit {done.returncode}: {(done.stderr or done.stdout)[-1500:]}"})
     report.add(method, method, result)
-    report.rows[-1]["measured"] = facts[-1] if len(facts) == 1 else {}
+    report.rows[-1]["measured"] = summed_up(facts)

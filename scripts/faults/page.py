@@ -23,7 +23,7 @@ def table(value):
     names = list(dict.fromkeys(row["operation"] for row in swept))
     by = {(row["operation"], row["method"]): row for row in swept}
     lines = [f"Commit `{value['commit']}`, {value['version']}, {value['date']}, {value['machine']}, mode "
-             f"`{value['mode']}`, seed `{value['seed']}`.", ""]
+             f"`{value['mode']}`, seed `{value['seed']}`. {value.get('what', '')}".rstrip(), ""]
     if names:
         lines += ["| operation | errors | kills | power cuts | losses | other problems |",
                   "| --- | ---: | ---: | ---: | ---: | ---: |"]
@@ -43,25 +43,30 @@ def table(value):
     if rest:
         lines += ["", "| method | trials | faults | losses | measured |", "| --- | ---: | ---: | ---: | --- |"]
         for row in rest:
-            lines.append(f"| {row['method']} | {number(row['trials'])} | {number(row['hits'])} | {row['losses']} | "
+            faults = f"{number(row['hits'])} {FAULTS.get(row['method'], '')}".rstrip()
+            lines.append(f"| {row['method']} | {number(row['trials'])} | {faults} | {row['losses']} | "
                          f"{measured(row.get('measured', {}))}{origin(row, value)} |")
     lines += [f"\n{note}." for note in dict.fromkeys(value["notes"])]
     return "\n".join(lines)
 
 
+# What the column "faults" counts.
+FAULTS = {"contention": "kills", "corruption": "damaged files"}
 # What the columns before it have, or the head of the page.
-ELSEWHERE = ("trials", "calls", "kills", "seed")
+ELSEWHERE = ("trials", "calls", "kills", "damaged", "seed")
+# What a word of a program's result means on the page.
+MEANT = {"faults": "faults in the store", "errors": "errors that a user saw", "logged": "lines of trouble in the log"}
 
 
 def measured(facts):
     """The plain numbers and words of a program's own result."""
     is_plain = lambda fact: isinstance(fact, (int, float, str)) and not isinstance(fact, bool)
     hooks = facts.get("ms", {}).get("hooks", {})
-    parts = [f"{name.replace('_', ' ')} {round(fact, 1) if isinstance(fact, float) else fact}"
+    parts = [f"{MEANT.get(name, name.replace('_', ' '))} {round(fact, 1) if isinstance(fact, float) else fact}"
              for name, fact in facts.items() if is_plain(fact) and name not in ELSEWHERE]
     parts += [f"hook calls {name} {hooks[name]} ms" for name in ("p50", "p99", "max") if name in hooks]
     parts += [f"{row['operation']} {row['longest_ms']} ms" for row in facts.get("operations", ())]
-    return ", ".join(parts)[:700]
+    return ", ".join(parts)[:1500]
 
 
 ORIGIN = ("commit", "date", "mode", "seed")

@@ -1,7 +1,9 @@
 """Loops and pipelines: a run that was hit is resumed, completes, and its public files tell the same as the store."""
-import json, pathlib, signal, subprocess, time
+import json, pathlib, signal, sqlite3, subprocess, time
 
-from operation import Operation, expect
+from goal_operations import active_goal
+from operation import Operation, expect, goal_of
+from world import CONFIG
 
 COUNTING = "cat > /dev/null; echo x >> tries; echo \"done $STEADFAST_ITERATION\""
 HELD = "cat > /dev/null; echo x >> tries; while [ ! -e go ]; do sleep 0.02; done; echo done"
@@ -46,12 +48,17 @@ class Run(Operation):
             self.wait_for_engine(world)
             status = self.status(world)["status"]
             if status == "completed":
-                return output or world.person(self.kind, "status", self.run_name)
+                # What a killed engine left beside the public files of a completed run goes with the next command that
+                # writes there.
+                return output or world.person(self.kind, "cleanup")
             words = self.start_words(world) if status == "none" else (self.kind, "resume", self.run_name)
-            output = world.person(*words)
+            output = self.command(world, words)
             if output.code == 0:
                 return output
         return output
+
+    def command(self, world, words):
+        return world.person(*words)
 
     def wait_for_engine(self, world):
         for _ in range(200):
@@ -82,7 +89,7 @@ class Loop(Run):
 
 class LoopWithChildren(Run):
     name = "loop, with its supervisors and agents"
-    with_children = True
+    with_children, cuts_power = True, False
 
 
 class Pipeline(Run):
@@ -148,8 +155,14 @@ class Killed(Run):
 
     script = HELD
 
+    def __init__(self, kind="loop"):
+        self.kind = kind
+
     def define(self, world):
-        kill_engine(world, super().start_words(world), lambda: world.path("project/tries").exists())
+        world.write("home/pipelines/three.yaml", "name: three\ndefaults: {delay: 0}\nstages:\n"
+                    "  - {name: all, runs: 3, prompt: go}\n")
+        words = (self.kind, "run", "three", "three", "--agent", f"sh {world.path('agent.sh')}")
+        kill_engine(world, words, lambda: world.path("project/tries").exists())
         world.write("project/go", "")
         ended = list(world.path("home/runs").rglob("exit.json"))
         for _ in range(250):
@@ -160,98 +173,109 @@ class Killed(Run):
 
 
 class Resume(Killed):
-    name = "resume of a killed loop"
+    def __init__(self, kind="loop"):
+        super().__init__(kind)
+        self.name = f"{kind} resume"
 
     def start_words(self, world):
-        return ("loop", "resume", "three")
+        return (self.kind, "resume", "three")
 
 
-class Say(Killed):
-    name = "loop say"
-    is_slow = False
-    said = "Mind the gap"
+class Detached(Run):
+    """The engine works in the background: what is hit is the command that starts it."""
 
-    def run(self, world, prefix=()):
-        return world.person("loop", "say", "three", self.said, prefix=prefix)
+    name = "loop run --detach"
+    cuts_power = False
 
-    def notes(self, world):
-        return [note["text"] for note in self.status(world).get("notes", [])]
+    def start_words(self, world):
+        return (*super().start_words(world), "--detach")
 
     def safe(self, world):
-        self.before = len(self.notes(world))
-        yield from expect("messages", self.before, 0, 1)
-
-    def recover(self, world):
-        output = self.run(world)
-        if output.code == 0 and len(self.notes(world)) != self.before + 1:
-            output.code, output.stderr = "wrong", "not one more message"
-        return output
+        self.wait_for_engine(world)
+        yield from super().safe(world)
 
     def holds(self, world):
-        notes = self.notes(world)
-        if not notes or set(notes) != {self.said}:
-            yield f"messages: {notes}"
+        self.wait_for_engine(world)
+        yield from super().holds(world)
 
 
-class Approve(Run):
-    name = "pipeline approve"
-    kind, run_name, is_slow = "pipeline", "ship", False
+class Objective(Run):
+    """`steadfast run`: a goal of its own, whose check passes in the first iteration."""
+
+    name, iterations = "run", 1
+
+    def start_words(self, world):
+        return ("run", "all tests pass", "--agent", f"sh {world.path('agent.sh')}", "--verify", "true", "--max", "3")
+
+    def status(self, world):
+        runs = world.person("loop", "list", "--all", "--json")
+        names = [run["name"] for run in runs.json()["runs"]] if runs.code == 0 else []
+        if len(names) != 1:
+            return {"status": "none" if not names else f"{len(names)} runs"}
+        self.run_name = names[0]
+        return super().status(world)
+
+    def holds(self, world):
+        yield from super().holds(world)
+        goal = goal_of(world, self.run_name)
+        yield from expect("the goal", [goal.get("status"), goal.get("verified")], ["complete", True])
+
+
+class Merge(Run):
+    """Two agents work in parallel; a stage merges their branches into the checkout of the user."""
+
+    name = "pipeline with a merge"
+    kind, run_name, iterations = "pipeline", "merged", 3
+    script = "cat > /dev/null; echo $STEADFAST_ITERATION > mine-$STEADFAST_ITERATION; echo wrote"
 
     def define(self, world):
-        world.write("home/pipelines/ship.yaml", "name: ship\ndefaults: {delay: 0}\nstages:\n"
-                    "  - {name: build, prompt: B}\n  - {name: deploy, prompt: D, approve: 'Ship it?'}\n")
-        kill_engine(world, ("pipeline", "run", "ship", "ship", "--agent", f"sh {world.path('agent.sh')}"),
-                    lambda: self.status(world).get("approvals"))
+        world.write("home/pipelines/merged.yaml", "name: merged\ndefaults: {delay: 0}\nstages:\n"
+                    "  - {name: build, runs: 2, parallel: true, prompt: go}\n  - {name: join, merge: build}\n")
+        world.git("init", "-q", "-b", "main")
+        world.git("commit", "-q", "--allow-empty", "-m", "first")
+        for name, value in (("user.name", "A"), ("user.email", "a@example.com")):
+            world.git("config", name, value)
 
-    def run(self, world, prefix=()):
-        return world.person("pipeline", "approve", "ship", prefix=prefix)
-
-    def recover(self, world):
-        return self.run(world)
-
-    def answer(self, world):
-        return [answer["approved"] for answer in self.status(world).get("approvals", [])]
-
-    def safe(self, world):
-        yield from expect("the answer", self.answer(world), [None], [True])
+    def start_words(self, world):
+        return ("pipeline", "run", "merged", "merged", "--agent", f"sh {world.path('agent.sh')}")
 
     def holds(self, world):
-        yield from expect("the answer", self.answer(world), [True])
+        yield from super().holds(world)
+        merged = [path.name for path in sorted(world.path("project").glob("mine-*"))]
+        yield from expect("the merged files", merged, ["mine-1", "mine-2"])
 
 
-class Watch(Run):
-    """One round: the goal waits for a file that is there."""
+USAGE = '{"type":"result","subtype":"success","is_error":false,"result":"did it","total_cost_usd":0.1,' \
+        '"usage":{"input_tokens":300,"output_tokens":100}}'
 
-    name = "watch --once"
-    is_slow = False
-    argv = ("watch", "--once")
 
-    def prepare(self, world):
-        world.write("bin/codex", "#!/bin/sh\necho x >> \"$HOME/../woken\"\n", 0o755)
-        world.write("bin/claude", "#!/bin/sh\necho x >> \"$HOME/../woken\"\n", 0o755)
-        world.claude("SessionStart", source="startup")
-        world.ok("goal", "start", "all tests pass", "--session", "s1")
-        world.claude("SessionEnd", reason="prompt_input_exit")
-        world.ok("goal", "wait", "--file", "there", "--session", "s1")
-        world.write("project/there", "")
+class Nested(Run):
+    """A run that an agent starts: what it spends is charged to the goal of its session, once."""
+
+    name = "nested loop"
+    in_agent = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s1"}
+
+    def define(self, world):
+        world.write("bin/claude", f"#!/bin/sh\ncat > /dev/null; echo '{USAGE}'\n", 0o755)
+        world.write("home/config.toml", f"{CONFIG}[agents.claude]\nprogram = '{world.path('bin/claude')}'\n")
+        active_goal(world)
 
     def run(self, world, prefix=()):
-        return world.person(*self.argv, prefix=prefix)
+        return world.person("loop", "run", "three", prefix=prefix, environment=self.in_agent)
 
-    def recover(self, world):
-        return self.run(world)
+    def start_words(self, world):
+        return ("loop", "run", "three")
 
-    def goal(self, world):
-        output = world.person("goal", "status", "--session", "s1", "--json")
-        return output.json()["goal"] if output.code == 0 else {"error": repr(output)}
-
-    def safe(self, world):
-        yield from expect("the status", self.goal(world).get("status"), "active", "paused")
+    def command(self, world, words):
+        return world.person(*words, environment=self.in_agent)
 
     def holds(self, world):
-        waits_for = self.goal(world).get("waits_for")
-        if waits_for and "which is met" not in waits_for:
-            yield f"it waits for {waits_for}"
+        yield from super().holds(world)
+        with sqlite3.connect(f"file:{world.path('home/goals.db')}?mode=ro", uri=True) as db:
+            spent = db.execute("SELECT sum(input_tokens + output_tokens) FROM run_attempts").fetchone()[0]
+        db.close()
+        yield from expect("charged tokens", goal_of(world).get("total_tokens"), spent)
 
 
-OPERATIONS = [Loop, LoopWithChildren, Pipeline, Worktrees, Resume, Say, Approve, Watch]
+OPERATIONS = [Loop, LoopWithChildren, Pipeline, Worktrees, Merge, Objective, Nested, Detached, Resume,
+              lambda: Resume("pipeline")]

@@ -6,6 +6,8 @@ from operation import Operation, expect, history
 from world import REPOSITORY
 
 MIGRATIONS = REPOSITORY / "crates/steadfast-store/migrations"
+# Additions to version 6; a store without the last of them is the newest old one.
+ADDITIONS = sorted(MIGRATIONS.glob("0006_*.sql"))
 GOALS, EVENTS = 3, 40
 # When the goals of old stores ended.
 LONG_AGO = 1_790_000_000_000
@@ -17,7 +19,7 @@ def old_store(path, version, additions=None):
     with sqlite3.connect(path) as db:
         for number in range(1, version + 1):
             db.executescript((MIGRATIONS / f"{number:04}.sql").read_text())
-        for file in sorted(MIGRATIONS.glob("0006_*.sql"))[:additions or 0]:
+        for file in ADDITIONS[:additions or 0]:
             db.executescript(file.read_text())
         if additions:
             db.execute(f"PRAGMA user_version = {additions}")
@@ -211,8 +213,66 @@ class Purge(Operation):
             yield f"it is still remembered: {found}"
 
 
+class Compact(Operation):
+    """A file of an earlier version is rewritten once."""
+
+    name = "db compact"
+    argv = ("db", "compact", "--json")
+    rows = 4_000
+
+    def prepare(self, world):
+        old_store(world.path("home/goals.db"), 5)
+        world.ok("goal", "history", "--all")
+        with sqlite3.connect(world.path("home/goals.db")) as db:
+            db.executemany("INSERT INTO goal_events (session_id, goal_id, event_type, created_at_ms, payload_json)"
+                           " VALUES ('old0', 'goal0', 'goal_note', 0, ?)", (("x" * 200,) for _ in range(self.rows)))
+            db.execute("DELETE FROM goal_events WHERE event_type = 'goal_note'")
+        db.close()
+
+    def safe(self, world):
+        yield from expect("what is left", of_old(history(world)), ([f"objective {n}" for n in range(GOALS)], EVENTS))
+
+    def holds(self, world):
+        yield from self.safe(world)
+        with sqlite3.connect(f"file:{world.path('home/goals.db')}?mode=ro", uri=True) as db:
+            free = db.execute("PRAGMA freelist_count").fetchone()[0]
+        db.close()
+        yield from expect("free pages", free, 0)
+
+
+class WeeklyBackup(Operation):
+    """What a hook starts in the background."""
+
+    name = "__backup"
+
+    def prepare(self, world):
+        active_goal(world)
+
+    def run(self, world, prefix=()):
+        return world.person("__backup", str(world.path("home")), str(world.path("home/goals.db")), prefix=prefix)
+
+    def backups(self, world):
+        return [path for path in world.path("home").rglob("*.bak") if not path.name.startswith(".")]
+
+    def said_done(self, output):
+        return False
+
+    def safe(self, world):
+        for path in self.backups(world):
+            with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+                found = db.execute("SELECT objective FROM goals").fetchall()
+            db.close()
+            yield from expect("the goals of the backup", found, [("all tests pass",)])
+
+    def holds(self, world):
+        yield from self.safe(world)
+        if not self.backups(world):
+            yield "there is no backup"
+
+
 class Usage(Operation):
     argv = ("usage", "daily", "--json")
+    cuts_power = False
 
     def __init__(self, is_warm):
         self.is_warm, self.output = is_warm, None
@@ -247,6 +307,6 @@ class Usage(Operation):
 OPERATIONS = [
     *(lambda version=version: Migration(version) for version in range(1, 6)),
     LargeMigration, LargeLedgerMigration,
-    *(lambda count=count: Migration(6, count) for count in (0, 2, 4, 6, 7, 8)),
-    Backup, Import, Recover, Purge, lambda: Usage(False), lambda: Usage(True),
+    *(lambda count=count: Migration(6, count) for count in sorted({0, 2, 4, 6, 7, len(ADDITIONS) - 1})),
+    Backup, Import, Recover, Compact, WeeklyBackup, Purge, lambda: Usage(False), lambda: Usage(True),
 ]

@@ -131,11 +131,11 @@ class World:
             return Output("hung", out, err)
         return Output(child.returncode, out, err)
 
-    def of_client(self, *words, prefix=(), stdin="", kind="socket", keep_open=None):
+    def of_client(self, *words, prefix=(), stdin="", kind="socket", keep_open=None, environment=None):
         """A process that the client starts. `keep_open` lines are sent one by one, each after an answer to the last."""
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
-        request = json.dumps({"argv": [*prefix, self.binary, *words], "env": self.environment,
+        request = json.dumps({"argv": [*prefix, self.binary, *words], "env": {**self.environment, **(environment or {})},
                               "cwd": str(self.root / "project"), "stdin": kind, "pid": os.getpid(),
                               "output": [out_write, err_write]}).encode()
         connection = socket.socket(socket.AF_UNIX)

@@ -5,13 +5,18 @@ use std::fs::Permissions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use serde::Serialize;
+use steadfast_system::unfinished;
 use tempfile::NamedTempFile;
 
 /// Prefix and suffix of a temporary file, beside the file it will replace.
 pub(crate) const UNFINISHED: [&str; 2] = [".steadfast-", ".tmp"];
+
+/// An unfinished file of this age has no writer.
+const LEFT_OVER: Duration = Duration::from_mins(1);
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +34,18 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 pub fn replace_for(readers: Readers, path: &Path, content: &[u8]) -> io::Result<()> {
     put_in_place(write_beside(readers, path, content)?, path)?;
     sync_beside(path)
+}
+
+/// Replaces a file in a directory of the user's choice. What a call that died left there is removed, because nothing else
+/// cleans up such a directory.
+pub fn replace_output(readers: Readers, path: &Path, content: &[u8]) -> io::Result<()> {
+    let [prefix, suffix] = UNFINISHED;
+    for entry in fs_err::read_dir(directory_of(path)).into_iter().flatten().flatten() {
+        if unfinished::is_left_over(&entry.path(), prefix, suffix, LEFT_OVER) {
+            fs_err::remove_file(entry.path())?;
+        }
+    }
+    replace_for(readers, path, content)
 }
 
 /// Replaces a file without syncing it, for files that are not needed after a power cut.
@@ -85,8 +102,9 @@ pub(crate) fn sync_file_system(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// A name without a directory is in the current one.
 fn directory_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new("."))
+    path.parent().filter(|directory| *directory != Path::new("")).unwrap_or(Path::new("."))
 }
 
 /// An error with the path that it is about.
@@ -140,6 +158,15 @@ mod tests {
         hand_over(&ours, b"at last").unwrap();
         assert_eq!((mode(&ours), fs_err::read_to_string(&ours).unwrap()), (0o600, "at last".to_owned()));
         assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 2, "nothing is left beside them");
+
+        let [old, young] = ["aB3xY9", "Fresh1"].map(|id| directory.path().join(format!(".steadfast-{id}.tmp")));
+        for path in [&old, &young] {
+            fs_err::write(path, "half").unwrap();
+        }
+        let file = fs_err::OpenOptions::new().write(true).open(&old).unwrap();
+        file.file().set_modified(std::time::SystemTime::now() - 2 * LEFT_OVER).unwrap();
+        replace_output(Readers::Project, &theirs, b"again").unwrap();
+        assert_eq!((old.exists(), young.exists()), (false, true), "a young one may have a writer");
 
         let nowhere = directory.path().join("no/such/file");
         let message = replace(&nowhere, b"").unwrap_err().to_string();

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use steadfast_model::clock::{self, Millis};
 
-use super::document::{Edit, FoundDocument, Lock, set};
+use super::document::{self, CLAUDE, Edit, FoundDocument, Lock, set};
 use super::{FilesError, ProjectPlace, RegistryEntry, address, registry};
 
 /// The keys of entries that were changed.
@@ -40,6 +40,7 @@ pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
     let lock = Lock::take(&place)?;
     if !how.dry_run {
         address::sweep(&place)?;
+        document::sweep(&place.directory(&[CLAUDE])?, &lock);
     }
     document.update(&place, &lock, |found| {
         let FoundDocument::Value(mut value) = found else { return Ok((Edit::Keep(None), Tidied::default())) };

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use steadfast_engine::durable;
+use steadfast_engine::durable::{self, Readers};
 
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -33,6 +33,6 @@ pub fn write(path: &Path, html: &str) -> Result<PathBuf, FileError> {
         Ok(_) => fs_err::canonicalize(path)?,
         Err(_) => std::path::absolute(path)?,
     };
-    durable::replace(&path, html.as_bytes())?;
+    durable::replace_output(Readers::Owner, &path, html.as_bytes())?;
     Ok(path)
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &MetricsArgs) -> CommandResult {
     let now = clock::now();
     if let Some(file) = &arguments.out {
         let page = metrics::prometheus(store.read(), &paths, now)?;
-        durable::replace_for(Readers::Project, file, page.as_bytes()).map_err(|error| unwritten(file, &error))?;
+        durable::replace_output(Readers::Project, file, page.as_bytes()).map_err(|error| unwritten(file, &error))?;
         return Ok(CommandOutput::default());
     }
     let families = metrics::collect(store.read(), &paths, now)?;

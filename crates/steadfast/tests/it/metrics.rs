@@ -99,6 +99,9 @@ fn the_page_is_printed_and_written_whole_or_not_at_all() {
     assert_eq!(names(&text), names(&page));
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_ne!(mode & 0o040, 0, "node_exporter is another user: {mode:o}");
+    // A name without a folder is in the current one.
+    env.run(&["metrics", "--out", "steadfast.prom"]).succeeds();
+    assert_eq!(names(&std::fs::read_to_string(env.project().join("steadfast.prom")).unwrap()), names(&page));
     let nowhere = env.path("missing/steadfast.prom");
     env.run(&["metrics", "--out", nowhere.to_str().unwrap()]).fails_with(4, "missing/steadfast.prom");
 

@@ -169,3 +169,15 @@ fn every_public_file_is_looked_at_before_a_run_starts() {
         assert!(matches!(refused, Err(FilesError::LeavesProject { .. })), "{name}: {refused:?}");
     }
 }
+
+#[test]
+fn tidying_removes_what_an_engine_left_that_was_killed_after_the_end() {
+    let world = World::a_loop();
+    world.publish(&mut world.open());
+    world.write(".steadfast-aB3xY9.tmp", "half");
+    let how = |dry_run| Tidy { is_alive: &|_| true, before_ms: 0, now: START, dry_run };
+    tidy(world.directory.path(), how(true)).unwrap();
+    assert!(world.path(".steadfast-aB3xY9.tmp").exists(), "a dry run removes nothing");
+    tidy(world.directory.path(), how(false)).unwrap();
+    assert!(!world.path(".steadfast-aB3xY9.tmp").exists());
+}

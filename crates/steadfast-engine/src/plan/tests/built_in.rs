@@ -43,6 +43,14 @@ fn new_definitions_are_valid_and_overwrite_nothing() {
     assert_eq!(files, [loops.join("polish/loop.yaml"), loops.join("polish/prompt.md")]);
     assert_eq!(validate_loop(&world.catalogue, "polish").unwrap(), []);
     assert!(matches!(new_loop(&loops, "polish", Readers::Project), Err(PlanError::Exists { .. })));
+    // A call that died before it wrote the definition is made good by the next one.
+    fs_err::remove_file(&files[0]).unwrap();
+    fs_err::write(&files[1], "mine").unwrap();
+    assert_eq!(new_loop(&loops, "polish", Readers::Project).unwrap(), files);
+    assert_eq!(fs_err::read_to_string(&files[1]).unwrap(), "mine");
+    let taken = loops.join("taken");
+    fs_err::write(&taken, "").unwrap();
+    assert!(matches!(new_loop(&loops, "taken", Readers::Project), Err(PlanError::Exists { .. })));
     assert!(matches!(new_loop(&loops, "../polish", Readers::Project), Err(PlanError::Name(_))));
     let path = world.catalogue.project.join(".claude/pipelines/mine.yaml");
     new_pipeline(&path, "mine", Readers::Project).unwrap();
