@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steadfast_model::clock::Millis;
+use steadfast_model::redact::{MARK, redact};
 use steadfast_model::run::restart::Restarts;
 use steadfast_model::run::sealed::{self, SealedTexts};
 use steadfast_model::run::{AttemptId, Plan};
@@ -25,6 +26,8 @@ const DETACHED: &str = "detached";
 const RESTARTS: &str = "restarts.json";
 /// The texts of the plan that have secrets, whole.
 const SEALED: &str = "sealed.json";
+/// The words of a run that starts later.
+const WORDS: &str = "words.json";
 /// The scripts of the repository that its definitions name.
 const SCRIPTS: &str = "scripts.json";
 /// Exists once the public files show the run; contains the time of the end that they show completely.
@@ -108,6 +111,37 @@ impl RunFolder {
         }
         sealed::unseal(&row.plan, &row.sealed, &self.sealed_texts())
             .ok_or_else(|| SealedTextGone { path: self.path.join(SEALED) })
+    }
+
+    /// Keeps the words of runs that start later if they have secrets. Returns them as they are stored.
+    pub fn seal_words(&self, words: &[String]) -> io::Result<Vec<String>> {
+        let clean: Vec<String> = words.iter().map(|word| redact(word).into_owned()).collect();
+        if clean != words {
+            for private in [self.path.parent().unwrap_or(&self.path), &self.path] {
+                paths::create_private_dir(private)?;
+            }
+            durable::replace(&self.path.join(WORDS), &serde_json::to_vec(words)?)?;
+        }
+        Ok(clean)
+    }
+
+    /// The whole words of runs that start later.
+    pub fn unseal_words(&self, stored: &[String]) -> Result<Vec<String>, SealedTextGone> {
+        let path = self.path.join(WORDS);
+        let whole = fs_err::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let lacks = || stored.iter().any(|word| word.contains(MARK));
+        match whole {
+            Some(words) => Ok(words),
+            None if lacks() => Err(SealedTextGone { path }),
+            None => Ok(stored.to_vec()),
+        }
+    }
+
+    /// Removes the words of runs that start later.
+    pub fn forget_words(&self) {
+        // Best effort: the folder is private, and most appointments have none.
+        let _ = fs_err::remove_file(self.path.join(WORDS));
+        let _ = fs_err::remove_dir(&self.path);
     }
 
     fn sealed_texts(&self) -> SealedTexts {

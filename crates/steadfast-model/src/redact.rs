@@ -7,6 +7,7 @@ mod commands;
 mod context;
 mod families;
 mod formats;
+mod layouts;
 mod markup;
 mod names;
 mod shapes;
@@ -168,7 +169,16 @@ fn of_run(text: &str, at: usize, run: &str) -> Option<Range<usize>> {
 }
 
 fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: bool) -> Option<Range<usize>> {
-    values::of_name(text, at, end, grade, flag).or_else(|| context::sentence(text, end, grade))
+    let name = text.get(at..end).unwrap_or_default();
+    let certain = matches!(grade, Grade::Strong | Grade::Token | Grade::Key);
+    let elsewhere = || {
+        let found = layouts::below(text, at, end, flag).or_else(|| layouts::chosen(text, end));
+        found.or_else(|| layouts::set_to(text, at, end, grade)).or_else(|| layouts::cell(text, at, end))
+    };
+    (certain.then(|| layouts::phrase(text, name, end)).flatten())
+        .or_else(|| values::of_name(text, at, end, grade, flag))
+        .or_else(|| certain.then(elsewhere).flatten())
+        .or_else(|| context::sentence(text, end, grade))
 }
 
 /// Names, flags and keys consist of these.

@@ -19,7 +19,7 @@ pub struct Appointment {
     pub project_dir: String,
     /// Where the command was given, which may be below the project.
     pub directory: String,
-    /// The command line, without the program.
+    /// The command line, without the program and without secrets; the folder of the appointment has it whole.
     pub arguments: Vec<String>,
     pub every_ms: Option<Millis>,
     /// The series begins here.

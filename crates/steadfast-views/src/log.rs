@@ -22,6 +22,8 @@ pub const TAIL_BYTES: u64 = 1 << 20;
 const CHUNK_BYTES: u64 = 256 * 1024;
 /// Longer lines are shown in pieces.
 const LONGEST_LINE: usize = 64 * 1024;
+/// How much is read before the first line to show, to see a private key in which it stands.
+const BEFORE: u64 = 16 * 1024;
 
 /// The attempts of a run that have a directory, in order.
 pub fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
@@ -54,13 +56,27 @@ pub fn readable_line(line: &str, host: Option<Host>) -> Option<String> {
     }
 }
 
-/// The last lines of a file, and whether some of them were too far from its end.
-pub fn last_lines(path: &Path, most: usize) -> (Vec<String>, bool) {
+/// What the last lines of an output say to a person, and whether some of them were too far from its end.
+pub fn last_lines(path: &Path, most: usize, host: Option<Host>, shows_secrets: bool) -> (Vec<String>, bool) {
     let (from, bytes) = tail(path, most);
-    let lines: Vec<String> =
-        String::from_utf8_lossy(&bytes).lines().map(|line| text::cut(line, LONGEST_LINE)).collect();
-    let is_cut = from > 0 && lines.len() < most;
-    (lines, is_cut)
+    let text = String::from_utf8_lossy(&bytes);
+    let is_cut = from > 0 && text.lines().count() < most;
+    let readable = text.lines().filter_map(|line| readable_line(&text::cut(line, LONGEST_LINE), host));
+    (clean_from(path, from, host, shows_secrets).lines(readable), is_cut)
+}
+
+/// Removes the secrets from the lines of an output that begin at a byte.
+pub fn clean_from(path: &Path, from: u64, host: Option<Host>, shows_secrets: bool) -> Clean {
+    let clean = Clean::unless(shows_secrets);
+    let start = from.saturating_sub(BEFORE);
+    let mut bytes = Vec::new();
+    // A file that cannot be read has nothing to show either.
+    let _ = bounded::open(path).and_then(|mut file| {
+        file.seek(SeekFrom::Start(start))?;
+        file.take(from - start).read_to_end(&mut bytes)
+    });
+    let before = String::from_utf8_lossy(&bytes);
+    clean.after(before.lines().filter_map(|line| readable_line(line, host)))
 }
 
 /// Where the last lines of a file begin.
@@ -147,10 +163,28 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out.log");
         fs_err::write(&path, format!("{}\none\ntwo", "x".repeat(3 << 20))).unwrap();
-        assert_eq!(last_lines(&path, 2), (vec!["one".to_owned(), "two".to_owned()], false));
-        let (lines, is_cut) = last_lines(&path, 9);
+        assert_eq!(last_lines(&path, 2, None, false), (vec!["one".to_owned(), "two".to_owned()], false));
+        let (lines, is_cut) = last_lines(&path, 9, None, false);
         assert_eq!((lines.len(), is_cut), (3, true), "the first of them is not whole");
-        assert_eq!(last_lines(&directory.path().join("none"), 2), (Vec::new(), false));
+        assert_eq!(last_lines(&directory.path().join("none"), 2, None, false), (Vec::new(), false));
+    }
+
+    #[test]
+    fn a_private_key_that_begins_before_the_first_line_is_hidden() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.log");
+        let body = "MIIEowIBAAKCAQEA\n".repeat(50);
+        fs_err::write(&path, format!("-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\nend\n")).unwrap();
+        for most in 1..54 {
+            let shown = last_lines(&path, most, None, false).0;
+            assert_eq!(shown.iter().filter(|line| line.contains("MIIE")).count(), 0, "{most}: {shown:?}");
+            assert_eq!(shown.last().map(String::as_str), Some("end"));
+        }
+        for from in [28, 30, 47, 800] {
+            let shown = clean_from(&path, from, None, false).lines(chunk(&path, from, None, true).lines);
+            assert_eq!(shown, ["end"], "from {from}");
+        }
+        assert_eq!(last_lines(&path, 3, None, true).0.len(), 3);
     }
 
     #[test]

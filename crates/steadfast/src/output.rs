@@ -34,6 +34,7 @@ pub(crate) fn print_error(error: &CliError, is_json: bool) {
     let message = if error.is_list { error.message.clone() } else { text::one_line(&error.message) };
     let message = redact(&message);
     let hint = Screen::Terminal.spell(&text::one_line(&error.hint));
+    let hint = redact(&hint);
     if is_json {
         let mut fields = json!({"kind": error.kind, "message": message, "hint": hint});
         if let Some(faults) = &error.faults {

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use steadfast_model::redact::redact;
@@ -128,7 +129,7 @@ impl PublicFiles {
         self.owed_outputs = names;
     }
 
-    /// Saves the output of a committed iteration. A file that the agent wrote itself wins over `text`. Of several
+    /// Saves the output of a committed iteration. A file that the agent wrote itself wins over `text`, without its secrets. Of several
     /// iterations, `output.md` is a copy of the last. Returns the file, or `None` for a loop.
     pub fn save_output(&self, of: OutputOf<'_>, text: &[u8]) -> Result<Option<PathBuf>, FilesError> {
         if of.plan.kind == RunKind::Loop {
@@ -138,7 +139,9 @@ impl PublicFiles {
         let path = self.place.file_to_write(&of.parts(&of.name()?)?)?;
         let last = self.place.file(&of.parts(OUTPUT)?)?;
         let is_there = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.len() > 0);
-        if !is_there(&path) {
+        if is_there(&path) {
+            clean_in_place(&path)?;
+        } else {
             match of.single_output(&self.place)?.filter(|single| *single != path && is_there(single)) {
                 Some(single) => replace(&path, &without_secrets(bounded::whole(&single, MAX_COPIED)?))?,
                 None => replace(&path, text)?,
@@ -152,6 +155,17 @@ impl PublicFiles {
         }
         Ok(Some(path))
     }
+}
+
+/// Removes the secrets from a file that an agent wrote, and makes it its owner's only. One that is too long to be copied
+/// keeps its text.
+fn clean_in_place(path: &Path) -> Result<(), FilesError> {
+    if let Ok(said) = bounded::whole(path, MAX_COPIED) {
+        let clean = without_secrets(said.clone());
+        let is_private = path.metadata().is_ok_and(|found| found.permissions().mode() & 0o777 == 0o600);
+        return if clean == said && is_private { Ok(()) } else { replace(path, &clean) };
+    }
+    Ok(fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o600))?)
 }
 
 /// What an agent said, as it is published; bytes that are no text stay as they are.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use steadfast_model::clock::Millis;
 use steadfast_model::prompt::PromptError;
+use steadfast_model::redact::redact;
 use steadfast_model::run::inputs::{names_inputs, with_inputs_appended};
 use steadfast_model::run::template::{self, Variables};
 use steadfast_model::run::{AgentKind, AgentPlan, EnvVariable, Plan, StageGraph, StagePlan, Then};
@@ -154,7 +155,7 @@ pub fn budget_note(plan: &Plan) -> Option<&'static str> {
 }
 
 fn row(out: &mut String, name: &str, value: &str) {
-    let _ = writeln!(out, "  {name:<10} {}", text::headline(value, 300));
+    let _ = writeln!(out, "  {name:<10} {}", text::headline(&redact(value), 300));
 }
 
 fn limits(plan: &Plan) -> String {
@@ -225,6 +226,7 @@ fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str
         let file = (!agent::says_result(&stage.prompt)).then_some(RESULT);
         agent::add_result(&mut prompt, file, stage.completion.needs_vote(), &promises)?;
     }
+    let prompt = redact(&prompt).into_owned();
     Ok(Filled { stage: number, iteration, perspective, prompt, unknown: rendered.unknown })
 }
 

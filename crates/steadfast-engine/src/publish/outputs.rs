@@ -101,9 +101,11 @@ impl PublicOutputs {
         if !owed.is_new && restored.contains(&path) && content().as_ref() != Some(&text) {
             durable::if_exists(fs_err::remove_file(&path))?;
         }
+        // Whole, before the secrets are removed from it.
+        let own = content().filter(|own| !own.is_empty());
         files.save_output(of, &text)?;
         if owed.is_new
-            && let Some(own) = content().filter(|content| *content != text)
+            && let Some(own) = own.or_else(content).filter(|content| *content != text)
         {
             // Best effort: the output itself is in its place.
             let _ = durable::hand_over(&kept, &own);

@@ -1,5 +1,6 @@
 //! Artifacts: files that an iteration has to leave. They are copied beside the public state of the run before the
-//! iteration is committed, because its worktree may be removed.
+//! iteration is committed, because its worktree may be removed. Of a text with secrets, the public copy has none, and later
+//! stages get the copy in the folder of the run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::{AttemptWork, RunRecords, RunView};
 use crate::attempt::Attempt;
 use crate::crash::{self, CrashPoint};
 use crate::durable;
-use crate::files::{FilesError, PublicFiles};
+use crate::files::{FilesError, PublicFiles, without_secrets};
 
 const ARTIFACT_BYTES: u64 = 64 << 20;
 /// How many iterations of a parallel stage are listed.
@@ -32,7 +33,11 @@ impl RunView<'_> {
                 if !prompt.contains(&format!("${{{variable}}}")) {
                     continue;
                 }
-                let rows = records.end_of_stage(number, MOST_ITERATIONS).unwrap_or_default();
+                let mut rows = records.end_of_stage(number, MOST_ITERATIONS).unwrap_or_default();
+                rows.sort_by_key(|row| row.id);
+                if !stage.parallel {
+                    rows.drain(..rows.len().saturating_sub(1));
+                }
                 let copies = rows.iter().filter_map(|row| {
                     let attempt = Attempt::at(self.home, self.run_id, row.id);
                     there_again(&files, name, numbered(stage, row.id.iteration), &attempt).ok()
@@ -46,15 +51,19 @@ impl RunView<'_> {
     }
 }
 
-/// The path of a copy. One that is gone, because an agent ran `git clean`, is written again.
+/// The path of a copy: the own one if it has secrets. A public one that is gone, because an agent ran `git clean`, is
+/// written again.
 fn there_again(files: &PublicFiles, name: &str, copy: Option<u32>, attempt: &Attempt) -> Result<PathBuf, FilesError> {
-    let path = files.artifact_file(name, copy)?;
-    if !path.exists()
-        && let Ok(content) = bounded::whole(&own_copy(attempt, name), ARTIFACT_BYTES)
-    {
-        files.save_artifact(name, copy, &content)?;
+    let (path, own) = (files.artifact_file(name, copy)?, own_copy(attempt, name));
+    let Ok(whole) = bounded::whole(&own, ARTIFACT_BYTES) else { return Ok(path) };
+    if bounded::whole(&path, ARTIFACT_BYTES).is_ok_and(|public| public == whole) {
+        return Ok(path);
     }
-    Ok(path)
+    let clean = without_secrets(whole.clone());
+    if !path.exists() {
+        files.save_artifact(name, copy, &clean)?;
+    }
+    Ok(if clean == whole { path } else { own })
 }
 
 /// The copy in the folder of the run, where git does not clean.
@@ -95,10 +104,14 @@ impl AttemptWork {
         for (name, path) in &self.stage.artifacts {
             let lacks = |why: String| format!("the artifact `{}` is missing: {why}", text::headline(name, 100));
             let content = read(&directory, path).map_err(lacks)?;
-            let save = || files.save_artifact(name, copy, &content).map_err(as_io);
-            self.wait_for_room(save).map_err(|error| format!("cannot keep the artifact `{name}`: {error}"))?;
-            // Best effort: it is needed only if the other copy is removed.
-            let _ = durable::hand_over(&own_copy(&self.attempt, name), &content);
+            let clean = without_secrets(content.clone());
+            let kept = || -> std::io::Result<()> {
+                files.save_artifact(name, copy, &clean).map_err(as_io)?;
+                let own = durable::hand_over(&own_copy(&self.attempt, name), &content);
+                // Best effort of a text without secrets: it is needed only if the other copy is removed.
+                if clean == content { Ok(()) } else { own }
+            };
+            self.wait_for_room(kept).map_err(|error| format!("cannot keep the artifact `{name}`: {error}"))?;
         }
         crash::point(CrashPoint::ArtifactsKept);
         self.wait_for_room(|| durable::mark(&mark)).map_err(|error| error.to_string())

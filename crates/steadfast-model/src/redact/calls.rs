@@ -11,12 +11,19 @@ const LAST_STRING: &str = "HTTPBasicAuth BasicAuth HttpBasicAuth SetBasicAuth se
     mysql_connect mysqli_connect pg_connect ftp_login imap_open ldap_bind login signIn sign_in authenticate";
 /// What tests type into the field of a name.
 const TYPING: [&str; 5] = [".type(", ".fill(", ".send_keys(", ".sendKeys(", ".setValue("];
+/// The third string in the arguments of these is one.
+const THIRD_STRING: &str = "mysqli mysqli_connect mysqli_real_connect mysql_connect";
 const FIELD_MAX: usize = 40;
 const ARGUMENTS_MAX: usize = 512;
 
 /// The secret in the call of a function with this name.
 pub(super) fn of_function(text: &str, run: &str, end: usize) -> Option<Range<usize>> {
     let name = run.rsplit('.').next().filter(|_| after(text, end).starts_with('('))?;
+    if has(THIRD_STRING, name)
+        && let Some(third) = third_string(text, end + 1)
+    {
+        return Some(third);
+    }
     // Most calls take no string last, which is quicker to see than the name.
     let found = last_string(text, end + 1)?;
     has(LAST_STRING, name).then_some(found)
@@ -48,11 +55,15 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, name: &str) -> Option<R
             return string(text, end + start).map(|(range, _)| range);
         }
     }
+    let variable =
+        |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    // `-define(PASSWORD, "…")`
+    if let Some(behind) = rest.strip_prefix(", ").filter(|_| before(text, at, 1) == "(" && variable(name)) {
+        return string(text, text.len() - behind.len()).map(|(range, _)| range);
+    }
     // Names of variables are written in capitals; other words are only listed.
     let quote = before(text, at, 1).chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
     let behind = rest.strip_prefix(quote)?.strip_prefix(',')?.trim_start_matches([' ', '\t']);
-    let variable =
-        |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
     let (range, word) = string(text, text.len() - behind.len())?;
     (variable(name) && !variable(word)).then_some(range)
 }
@@ -66,6 +77,13 @@ fn string(text: &str, at: usize) -> Option<(Range<usize>, &str)> {
     let prompt = word.ends_with([' ', ':', '>', '?']) && word.len() < 40;
     let secret = !word.is_empty() && !is_reference(word) && !is_ordinary(word) && !is_sentence(word) && !prompt;
     secret.then_some((at + 1..at + 1 + length, word))
+}
+
+/// The third of the strings that a call begins with.
+fn third_string(text: &str, from: usize) -> Option<Range<usize>> {
+    let arguments = window(text, from, ARGUMENTS_MAX).split([')', '\n']).next()?;
+    let third = arguments.match_indices(',').nth(1).map(|(at, _)| after(arguments, at + 1).trim_start())?;
+    string(text, from + arguments.len() - third.len()).map(|(range, _)| range)
 }
 
 /// The last string before the bracket closes; there must be an argument before it.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::context::is_cookies;
 use super::names::{self, Grade};
-use super::words::{has, is_ordinary, is_reference, is_sentence};
+use super::words::{has, is_ordinary, is_reference, is_sentence, looks_random};
 use super::{after, is_run, window};
 
 type Rule = (&'static str, &'static str, &'static str, Takes);
@@ -25,11 +25,13 @@ enum Takes {
     Cookies,
     /// The first operand is a name, the second its value.
     NameAndValue,
+    /// The word that stands so far behind the phrase.
+    Operand(usize),
     /// What is written into a pipe that reads a secret.
     Written,
 }
 
-use Takes::{All, Behind, Between, Cookies, Entry, NameAndValue, ThirdOperand, Written};
+use Takes::{All, Behind, Between, Cookies, Entry, NameAndValue, Operand, ThirdOperand, Written};
 
 const MYSQL: &str = "mysql mysqldump mysqladmin mysqlimport mysqlsh mariadb mariadb-dump mariadb-admin mariadb-import";
 const LDAP: &str = "ldapsearch ldapmodify ldapadd ldapdelete ldappasswd ldapwhoami ldapcompare";
@@ -39,7 +41,7 @@ const CONTAINERS: &str = "docker podman nerdctl buildah skopeo helm oc az kubect
 ///
 /// `-p`: the next word. `-p*`: also glued. `-p+`: only glued. `-*p`: also as the last of several letters. `--name`: the
 /// next word or behind `=`. Empty: the words themselves.
-const RULES: [Rule; 29] = [
+const RULES: [Rule; 46] = [
     ("curl", "", "-u* -*u -*U --user --proxy-user", Behind(":")),
     ("curl", "", "-b* -*b", Cookies),
     ("http https xh xhs", "", "-*a", Behind(":")),
@@ -69,6 +71,23 @@ const RULES: [Rule; 29] = [
     ("htpasswd", "", "", ThirdOperand),
     ("etcdctl", "", "--user", Behind(":")),
     ("psexec PsExec", "", "-p", All),
+    ("redis-server valkey-server", "", "--requirepass --masterauth", All),
+    ("twine cqlsh", "", "-p*", All),
+    ("ipmitool", "", "-P*", All),
+    ("snmpwalk snmpget snmpset snmpbulkwalk snmpgetnext snmptrap", "", "-c* -A* -X*", All),
+    ("rar unrar", "", "-p+ -hp+", All),
+    ("wpa_passphrase", "wpa_passphrase", "", Operand(2)),
+    ("cargo", "cargo login", "", Operand(1)),
+    ("gem", "gem signin", "", Operand(1)),
+    ("rabbitmqctl", "add_user|change_password|authenticate_user", "", Operand(2)),
+    ("security", "add-generic-password|add-internet-password|unlock-keychain", "-w* -p*", All),
+    ("aws", "put-parameter|create-secret|put-secret-value|update-secret", "--value --secret-string", All),
+    ("az", "secret set", "--value", All),
+    ("net", "net user", "", Operand(2)),
+    ("net", "net use", "", Operand(2)),
+    ("net", "net use", "", Operand(3)),
+    ("influx cypher-shell arangosh", "", "-p", All),
+    ("svn svnadmin hg", "", "--password", All),
 ];
 
 /// Words that, in this order, make a program read a secret from its input; alternatives separated by `|`.
@@ -100,9 +119,31 @@ const LENGTHS: [u32; 256] = {
     lengths
 };
 
+/// The first letters of the programs of each rule, as bits.
+const FIRSTS: [u32; RULES.len()] = {
+    let (mut firsts, mut rule) = ([0; RULES.len()], 0);
+    while rule < RULES.len() {
+        let (names, mut at) = (RULES[rule].0.as_bytes(), 0);
+        while at < names.len() {
+            if at == 0 || names[at - 1] == b' ' {
+                firsts[rule] |= letter(names[at]);
+            }
+            at += 1;
+        }
+        rule += 1;
+    }
+    firsts
+};
+
+const fn letter(byte: u8) -> u32 {
+    1 << (byte & 31)
+}
+
 fn is_program(word: &str) -> bool {
     let lengths = word.bytes().next().map_or(0, |first| LENGTHS[usize::from(first)]);
-    word.len() < 32 && lengths & (1 << word.len()) != 0 && RULES.iter().any(|(programs, ..)| has(programs, word))
+    let first = word.bytes().next().map_or(0, letter);
+    let mut rules = RULES.iter().zip(FIRSTS).filter(|(_, letters)| letters & first != 0);
+    word.len() < 32 && lengths & (1 << word.len()) != 0 && rules.any(|((programs, ..), _)| has(programs, word))
 }
 
 /// Whether the run that ends at `end` is a program with arguments.
@@ -148,7 +189,7 @@ impl<'t> CommandWords<'t> {
         let first = at == program;
         let applies = match takes {
             Written => first,
-            NameAndValue => self.follows(after, program, at),
+            NameAndValue | Operand(_) => self.follows(after, program, at),
             _ if after.is_empty() => !first,
             _ => (at.saturating_sub(WORDS_MAX).max(program)..at).any(|at| self.follows(after, program, at)),
         };
@@ -156,6 +197,7 @@ impl<'t> CommandWords<'t> {
             _ if !applies => None,
             Written => self.written(),
             NameAndValue => self.name_and_value(at),
+            Operand(number) => self.operand(at, number),
             ThirdOperand => self.third_operand(program, at).then(|| self.part(at, 0, All)).flatten(),
             _ if flags.is_empty() => self.part(at, 0, takes),
             _ => {
@@ -196,6 +238,7 @@ impl<'t> CommandWords<'t> {
         // `docker run mysql -p80:80` opens ports.
         let ports = whole && secret.contains(':') && secret.bytes().all(|b| b.is_ascii_digit() || b":.".contains(&b));
         let plain = ports
+            || secret.starts_with("file://")
             || (whole && !quoted && is_sentence(secret))
             || (takes == NameAndValue && is_ordinary(secret))
             || is_reference(secret);
@@ -210,6 +253,14 @@ impl<'t> CommandWords<'t> {
             && operands.next().is_some_and(|file| file.contains(['.', '/']))
             && operands.count() == 2
             && !self.word(at).starts_with('-')
+    }
+
+    fn operand(&self, phrase: usize, number: usize) -> Option<Range<usize>> {
+        let words = (phrase + 1..=phrase + number).map(|at| self.word(at));
+        let word = without_quotes(self.word(phrase + number));
+        let flags = words.into_iter().any(|word| word.starts_with(['-', '/']));
+        let plain = flags || word.starts_with("\\\\") || word.ends_with(':');
+        (!plain && looks_random(word)).then(|| self.part(phrase + number, 0, All)).flatten()
     }
 
     fn name_and_value(&self, from: usize) -> Option<Range<usize>> {

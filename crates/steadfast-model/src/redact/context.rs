@@ -43,8 +43,13 @@ pub(super) fn header(text: &str, at: usize, end: usize) -> Option<Range<usize>> 
     // A sentence does not end here, nor is it quoted together with the name.
     let alone =
         (last.is_empty() || last.starts_with(closes)) && (has_scheme || before(text, at, 1).starts_with(['"', '\'']));
+    // `headers['Authorization'] = authorization_header`
+    let variable = !has_scheme
+        && !value.quoted
+        && word.contains('_')
+        && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     let opens = word.bytes().all(|byte| b"([{".contains(&byte));
-    if opens || is_reference(word) || is_ordinary(word) || !(looks_random(word) || alone) {
+    if opens || variable || is_reference(word) || is_ordinary(word) || !(looks_random(word) || alone) {
         return None;
     }
     let length = if value.quoted { credentials.len() } else { word.len() };
@@ -56,6 +61,14 @@ pub(super) fn header(text: &str, at: usize, end: usize) -> Option<Range<usize>> 
 pub(super) fn bearer(text: &str, end: usize) -> Option<Range<usize>> {
     let rest = after(text, end).strip_prefix(' ')?;
     let word = rest.split(|c: char| c.is_whitespace() || "\"'`,;)\\".contains(c)).next()?;
+    let is_basic = before(text, end, 5).eq_ignore_ascii_case("basic");
+    // Base64, not the name of a thing: `Basic ProxyAgent`.
+    if is_basic
+        && !(word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte))
+            && word.bytes().any(|byte| byte.is_ascii_digit() || byte == b'='))
+    {
+        return None;
+    }
     (word.len() >= 8 && looks_random(word) && !is_reference(word)).then_some(end + 1..end + 1 + word.len())
 }
 
@@ -98,9 +111,11 @@ pub(super) fn url_password(text: &str, at: usize) -> Option<Range<usize>> {
     // A password may contain a slash; a port may not.
     let port = authority.split_once(':').map_or("", |(_, port)| port);
     let has_slash = !authority.contains('@') && port.bytes().any(|byte| !byte.is_ascii_digit());
-    let (user, _) = if has_slash { url } else { authority }.rsplit_once('@')?;
     let scheme = before(text, at, 5).to_ascii_lowercase();
     let web = scheme == "https" || scheme.ends_with("http");
+    // Paths of the web contain this sign; elsewhere the password may contain slashes and it.
+    let whole = has_slash || (!web && authority.contains(':'));
+    let (user, _) = if whole { url.split('?').next()? } else { authority }.rsplit_once('@')?;
     let (from, secret) = match user.split_once(':') {
         // Some services take a token as the user.
         Some((token, "" | "x-oauth-basic")) if web => (0, token),
@@ -165,8 +180,13 @@ const ABOUT_MAX: usize = 48;
 
 /// `password "…"`, `with password hunter2`: only a blank between a name and its value.
 pub(super) fn apart(text: &str, at: usize, end: usize, grade: Grade) -> Option<Range<usize>> {
-    let rest = after(text, end).strip_prefix(' ')?.trim_start_matches(' ');
-    if !matches!(grade, Grade::Strong | Grade::Token) || before(text, at, 1).starts_with(['"', '\'', '`', '-', '<']) {
+    let rest = after(text, end).strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']);
+    // `user bob pass …`
+    let named =
+        || before(text, at, 64).trim_end().rsplit(' ').nth(1).is_some_and(|word| has("user username login", word));
+    if !(matches!(grade, Grade::Strong | Grade::Token) || (grade == Grade::Weak && named()))
+        || before(text, at, 1).starts_with(['"', '\'', '`', '-', '<'])
+    {
         return None;
     }
     // `Password for bob: …`
@@ -191,7 +211,7 @@ pub(super) fn apart(text: &str, at: usize, end: usize, grade: Grade) -> Option<R
     let secret = if value.quoted {
         grade == Grade::Strong && word.len() >= 4 && !word.contains(['/', '{'])
     } else {
-        let least = if grade == Grade::Strong { 7 } else { 20 };
+        let least = if grade == Grade::Token { 20 } else { 7 };
         both && word.len() >= least && !word.contains(['/', '(', '[', '{', '=', ':', '<', '_'])
     };
     secret.then_some(value.range)

@@ -18,6 +18,7 @@ pub(super) fn of_word(text: &str, at: usize, run: &str) -> Option<Range<usize>> 
     let end = at + run.len();
     match run {
         "IDENTIFIED" | "identified" => identified(text, end),
+        "AUTH" | "PASS" | "stats" => protocol(text, at, run),
         "ENV" | "ARG" => variable(text, end),
         "Private-Lines" => putty(text, end),
         "requirepass"
@@ -47,6 +48,19 @@ fn identified(text: &str, end: usize) -> Option<Range<usize>> {
     let length = after(line, start).bytes().take_while(|byte| !byte.is_ascii_whitespace() && *byte != b';').count();
     let word = after(line, start).get(..length)?;
     if looks_random(word) { plain(text, end + start, length) } else { None }
+}
+
+/// `AUTH …`, `PASS …` and `stats auth user:…` on a line of their own: what is said to a server, or to a proxy.
+fn protocol(text: &str, at: usize, run: &str) -> Option<Range<usize>> {
+    let line = window(text, at + run.len(), LINE_MAX).split(['\n', '\r', '"', '\'', '`']).next()?;
+    let begun = before(text, at, 64).rsplit('\n').next()?.trim_start_matches(['>', '$', ' ', '"', '\'', '`']);
+    let prompt = begun.is_empty() || begun.trim_end().ends_with(['>', ':']);
+    let (_, word) = line.rsplit_once(' ').filter(|_| prompt)?;
+    let word = match run {
+        "stats" => line.strip_prefix(" auth ").and_then(|_| word.split_once(':'))?.1,
+        _ => Some(word).filter(|word| looks_random(word) && line.split(' ').count() <= 3)?,
+    };
+    plain(text, at + run.len() + line.len() - word.len(), word.len())
 }
 
 /// `ENV NAME value` of a Dockerfile.
@@ -95,7 +109,8 @@ pub(super) fn named(text: &str, end: usize) -> Option<Range<usize>> {
     let between = near.get(..near.len() - rest.len())?;
     let word = rest.get(..5).filter(|word| word.eq_ignore_ascii_case("value"));
     let word = word.or_else(|| rest.get(..7).filter(|word| *word == "default" && between.contains('{')))?;
-    if !between.contains(['\n', ',', '{']) {
+    let lists = between.contains(['\n', '{']) || (between.contains(',') && between.contains(['"', '\'']));
+    if !lists {
         return None;
     }
     let joint = after(rest, word.len()).trim_start_matches(['"', '\'', ' ']);

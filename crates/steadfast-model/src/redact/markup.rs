@@ -42,6 +42,12 @@ fn content(text: &str, from: usize) -> Option<Range<usize>> {
     }
     let start = from + close + 1;
     let length = window(text, start, VALUE_MAX).find("</")?;
+    // `<password><![CDATA[…]]></password>`
+    let data = window(text, start, length).trim();
+    if let Some(inner) = data.strip_prefix("<![CDATA[").and_then(|data| data.strip_suffix("]]>")) {
+        let start = start + window(text, start, length).find("<![CDATA[")? + "<![CDATA[".len();
+        return Some(start..start + inner.len());
+    }
     let plain = !window(text, start, length).contains('<');
     plain.then_some(start..start + length)
 }

@@ -76,6 +76,8 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
     Some(match word {
         "id" if full.ends_with("_access_key_id") || full.ends_with("_private_key_id") => Grade::Strong,
         "jwt" if full == "_jwt" => Grade::Query,
+        // In small letters it is the program.
+        "sshpass" if name == "SSHPASS" => Grade::Strong,
         "token" | "jwt" => Grade::Token,
         "authorization" => Grade::Header,
         "pat" if name.contains("PAT") || has(PATS, previous) => Grade::Token,
@@ -104,6 +106,10 @@ pub(super) fn spaced(text: &str, at: usize, name: &str) -> Option<Grade> {
     let kinds = match name {
         "key" | "Key" | "KEY" => KEYS,
         "seed" | "Seed" => SEEDS,
+        "phrase" | "Phrase" => {
+            let word = before(text, at, 24).strip_suffix(' ')?.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
+            return has("seed recovery backup mnemonic secret wallet", word).then_some(Grade::Key);
+        }
         "code" | "codes" => "recovery backup 2fa mfa otp totp",
         _ => return None,
     };

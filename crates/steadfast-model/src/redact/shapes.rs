@@ -48,6 +48,9 @@ static STARTS: ([usize; SLOTS], [Prefix; PREFIXES_MAX]) = {
 /// In a shorter run a key begins only at its start.
 const RUN_MIN: usize = 8;
 
+/// Names are shorter.
+const NAME_MAX: usize = 128;
+
 const PUBLIC_MAX: usize = 8_192;
 
 /// Keys of an exact length are shorter.
@@ -110,7 +113,8 @@ fn secret(prefix: &str, chars: Chars, size: Size, rest: &str) -> Option<Range<us
     let has_digit = || body.bytes().any(|byte| byte.is_ascii_digit());
     let complete = match size {
         Size::Least(least) => body.len() >= least && ends,
-        Size::Digit(least) => body.len() >= least && (body.len() >= 45 || has_digit()) && ends,
+        // A long name has no digit: `pk_constraint_users_email_…`.
+        Size::Digit(least) => body.len() >= least && (has_digit() || (body.len() >= 45 && !is_name(body))) && ends,
         Size::Exactly(length) => body.len() == length && word_ends && has_digit(),
         Size::Uuid => is_uuid(body),
         Size::Random(least) => body.len() >= least && word_ends && is_random(body),
@@ -118,6 +122,13 @@ fn secret(prefix: &str, chars: Chars, size: Size, rest: &str) -> Option<Range<us
     };
     let start = if chars == Chars::Path { prefix.len() } else { 0 };
     complete.then(|| start..prefix.len() + body.len())
+}
+
+fn is_name(body: &str) -> bool {
+    // What is longer is returned, so that it is not read again.
+    body.len() < NAME_MAX
+        && body.contains(['_', '-'])
+        && body.bytes().all(|byte| byte.is_ascii_lowercase() || b"_-".contains(&byte))
 }
 
 impl Chars {

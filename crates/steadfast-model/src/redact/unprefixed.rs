@@ -66,6 +66,7 @@ fn is_marked(run: &str) -> bool {
         |rest: &str| rest.len() == 18 && rest.split('-').skip(1).all(|part| part.len() == 8 && is_hex(part));
     run.find(".atlasv1.").is_some_and(|at| at >= 10)
         || after_hex(32).is_some_and(|rest| data_centre(rest) || two_parts(rest))
+        || after_hex(32).and_then(|rest| rest.strip_prefix('.')).is_some_and(|rest| rest.len() == 16 && is_random(rest))
         || after_hex(36) == Some("NRAL")
         || (run.len() == 40 && run.ends_with("_mmk"))
         || (run.len() == 84 && run.get(76..80) == Some("AZDO"))

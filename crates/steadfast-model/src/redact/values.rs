@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::layouts::wrapped;
 use super::names::Grade;
 use super::words::{
     is_certainly_code, is_code, is_hex, is_key, is_ordinary, is_path, is_reference, is_sentence, looks_random,
@@ -11,8 +12,12 @@ use super::{MARK, after, before, is_run, window};
 
 /// How far the end of a quotation is searched.
 const QUOTED_MAX: usize = 8_192;
+/// How far a value is searched that does not stand right behind its name.
+const LINE_MAX: usize = 512;
 /// How far the type of a declaration is read.
 const TYPE_MAX: usize = 48;
+/// Quotes, backslashes before them, and a bracket.
+const CLOSING_MAX: usize = 9;
 const BLANKS: [char; 5] = [' ', '\t', '\u{a0}', '\u{202f}', '\u{3000}'];
 
 /// What stands between a name and its value.
@@ -45,9 +50,16 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
     }
     if grade == Grade::Query {
         // `Signature=…` of a request.
+        if !text.get(at..end)?.to_ascii_lowercase().ends_with("nature") && !text.get(at..end)?.ends_with("sig") {
+            return None;
+        }
         let hex =
             after(text, end).strip_prefix('=').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_hexdigit).count());
         return (hex == 64).then(|| end + 1..end + 65);
+    }
+    // `${TOKEN:?…}` is what the shell says without it.
+    if before(text, at, 2) == "${" && after(text, end).starts_with([':', '?']) && window(text, end, 2).contains('?') {
+        return None;
     }
     let outer = before(text, at, 1).chars().next().filter(|quote| matches!(quote, '"' | '\''));
     if outer.is_some_and(|quote| is_only_name(after(text, end), quote)) {
@@ -62,6 +74,14 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
     let header = || ["-H ", "-H", "--header ", "--header="].iter().any(|flag| before(text, at - 1, 9).ends_with(flag));
     value.quoted |= outer.is_some() && value.joint == Joint::Spaced && header();
     let name = text.get(at..end)?;
+    // `credentials: admin / …`
+    if grade == Grade::Strong && name.to_ascii_lowercase().starts_with("cred") {
+        let pair =
+            window(text, value.range.end, TYPE_MAX).strip_prefix(" / ").map(|rest| unquoted(rest, 0, value.joint));
+        if let Some(second) = pair.flatten() {
+            value.range.end += 3 + second.range.end;
+        }
+    }
     (is_secret(text, grade, &value) && !is_echo(name, text.get(value.range.clone())?, &value))
         .then(|| with_blanks(text, &value, outer))
 }
@@ -75,8 +95,15 @@ fn is_echo(name: &str, word: &str, value: &SecretValue) -> bool {
     let variable = word.contains('_')
         && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && word.to_ascii_lowercase().ends_with(&last.to_ascii_lowercase());
+    // A type or a variable that is named like this: `shutdown_token: CancellationToken`.
+    let named = !value.quoted
+        && word.len() > 6
+        && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && ["token", "auth", "key"].iter().any(|part| word.to_ascii_lowercase().contains(part))
+        && ["token", "auth", "key"].iter().any(|part| last.to_ascii_lowercase().contains(part));
     word.eq_ignore_ascii_case(last)
         || colour
+        || (named && value.joint != Joint::Equals)
         || (variable && !value.quoted)
         || (letter && !value.quoted && (value.joint == Joint::Tight || name.contains('.')))
         || (value.quoted && word.contains(' ') && speaks())
@@ -105,7 +132,22 @@ fn with_blanks(text: &str, value: &SecretValue, outer: Option<char>) -> Range<us
 
 /// `name: Type = "value"`, as typed languages declare it.
 fn typed(text: &str, end: usize) -> Option<SecretValue> {
-    let rest = window(text, end, TYPE_MAX).strip_prefix(':')?;
+    let near = window(text, end, TYPE_MAX);
+    // `password <- "…"` and `password{"…"}`
+    let joint =
+        near.strip_prefix(" <- ").or_else(|| near.strip_prefix('{')).filter(|value| value.starts_with(['"', '\'']));
+    if let Some(value) = joint {
+        return quoted(text, end + near.len() - value.len(), Joint::Spaced);
+    }
+    // `Dim password As String = "…"`, `var password string = "…"`
+    if let Some((kind, value)) = near.strip_prefix(' ').and_then(|rest| rest.split_once(" = "))
+        && value.starts_with(['"', '\''])
+        && kind.split(' ').count() <= 2
+        && kind.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b' ')
+    {
+        return quoted(text, end + 1 + kind.len() + 3, Joint::Spaced);
+    }
+    let rest = near.strip_prefix(':')?;
     let (kind, behind) = rest.split_once('=')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || " _<>&'[].".contains(c);
     if kind.trim().is_empty() || !kind.chars().all(plain) || behind.starts_with(['=', '>']) {
@@ -119,7 +161,7 @@ fn typed(text: &str, end: usize) -> Option<SecretValue> {
 pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<SecretValue> {
     let rest = after(text, end);
     // The name may be quoted or an index: `"token": …`, `env['TOKEN'] = …`.
-    let closed = rest.bytes().take(4).take_while(|byte| b"\"'`\\]".contains(byte)).count();
+    let closed = rest.bytes().take(CLOSING_MAX).take_while(|byte| b"\"'`\\]".contains(byte)).count();
     let rest = after(rest, closed);
     let bare = rest.trim_start_matches(BLANKS);
     let spaced = bare.len() < rest.len();
@@ -129,7 +171,7 @@ pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<SecretVa
         return None;
     } else if let Some(behind) = bare.strip_prefix('=') {
         (if spaced { Joint::Spaced } else { Joint::Equals }, behind)
-    } else if let Some(behind) = bare.strip_prefix([':', '：']) {
+    } else if let Some(behind) = bare.strip_prefix([':', '：', '＝']) {
         (Joint::Tight, behind)
     } else if flag && closed == 0 && spaced {
         (Joint::Flag, bare)
@@ -138,6 +180,10 @@ pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<SecretVa
         (Joint::Flag, bare.strip_prefix(',').filter(|_| flag && closed > 0)?)
     };
     let value = behind.trim_start_matches(BLANKS);
+    // The end of what Markdown shows in bold, and the kind of a value in YAML.
+    let value = value.strip_prefix("** ").or_else(|| value.strip_prefix("__ ")).unwrap_or(value);
+    let tag = value.strip_prefix("!!").and_then(|tag| tag.split_once(' ')).filter(|(tag, _)| tag.len() < 8);
+    let value = tag.map_or(value, |(_, value)| value).trim_start_matches(BLANKS);
     if value.is_empty() || value.starts_with(['\n', '\r']) {
         return None;
     }
@@ -146,6 +192,16 @@ pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<SecretVa
     }
     let start = text.len() - value.len();
     let listed = joint == Joint::Flag && closed > 0;
+    // A block, whose lines are read with it.
+    if joint == Joint::Spaced && value.trim_start_matches(['|', '>']).starts_with(['-', '+', '\n', '\r']) {
+        let mark = value.bytes().take_while(|byte| b"|>-+0123456789".contains(byte)).count();
+        if value.starts_with(['|', '>']) && after(value, mark).trim_start_matches(['\r', ' ']).starts_with('\n') {
+            return None;
+        }
+    }
+    if let Some(range) = wrapped(text, start).filter(|_| joint != Joint::Flag) {
+        return Some(SecretValue { range, quoted: true, joint });
+    }
     quoted(text, start, joint).or_else(|| (!listed).then(|| unquoted(text, start, joint)).flatten())
 }
 
@@ -160,11 +216,30 @@ fn quoted(text: &str, start: usize, joint: Joint) -> Option<SecretValue> {
         .strip_prefix(['$', 'b', 'f', 'r', '@', 'u', 'L', 'N'])
         .filter(|rest| rest.starts_with(['"', '\'']))
         .unwrap_or(rest);
-    let mark = ["\"\"\"", "\\\"", "\\'", "\"", "'", "`"].into_iter().find(|mark| rest.starts_with(mark))?;
+    // JSON in JSON writes several backslashes before a quote.
+    let slashes = rest.bytes().take(CLOSING_MAX).take_while(|byte| *byte == b'\\').count();
+    let sign = after(rest, slashes)
+        .chars()
+        .next()
+        .filter(|sign| matches!(sign, '"' | '\'') || (*sign == '`' && slashes == 0))?;
+    let mark = if rest.starts_with("\"\"\"") { "\"\"\"" } else { rest.get(..slashes + sign.len_utf8())? };
     let body = after(rest, mark.len());
     let from = text.len() - body.len();
-    let length = closing(body, mark).or_else(|| body.find('\n')).unwrap_or(body.len());
+    // What only closes a call follows the last quotation of it: `"Password: ")`.
+    let says_something = || window(body, 0, LINE_MAX).split('\n').next().is_some_and(has_letter);
+    let open = || says_something().then(|| body.find('\n').unwrap_or(body.len()));
+    let length = closing(body, mark).or_else(open)?;
     (length > 0).then_some(SecretValue { range: from..from + length, quoted: true, joint })
+}
+
+fn has_letter(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())
+}
+
+/// The quotation at a position.
+pub(super) fn quoted_at(text: &str, start: usize) -> Option<Range<usize>> {
+    let near = text.get(..text.floor_char_boundary(text.len().min(start + LINE_MAX)))?;
+    quoted(near, start, Joint::Spaced).map(|value| value.range)
 }
 
 fn closing(body: &str, mark: &str) -> Option<usize> {
@@ -234,8 +309,10 @@ fn is_secret(text: &str, grade: Grade, value: &SecretValue) -> bool {
         let rest = after(text, value.range.end);
         return word.bytes().all(|byte| byte.is_ascii_digit()) && (4..=8).contains(&word.len()) && ends_clause(rest);
     }
+    // `accesskey="p"`
+    let letter = value.quoted && word.len() == 1;
     let short_number = number && grade != Grade::Strong && word.len() < 6;
-    if opens || short_number || is_reference(word) || is_ordinary(word) {
+    if opens || letter || short_number || is_reference(word) || is_ordinary(word) {
         return false;
     }
     let rest = after(text, value.range.end);

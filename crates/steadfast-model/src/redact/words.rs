@@ -56,7 +56,7 @@ pub(super) fn is_reference(value: &str) -> bool {
 }
 
 pub(super) fn is_ordinary(value: &str) -> bool {
-    has(ORDINARY, value.trim())
+    has(ORDINARY, value.trim().trim_matches('*'))
 }
 
 pub(super) fn is_sentence(word: &str) -> bool {

@@ -11,9 +11,15 @@ pub struct Clean {
 }
 
 impl Clean {
-    /// For the lines of one output, from their beginning.
+    /// For the lines of one output, from its beginning.
     pub fn unless(shows_secrets: bool) -> Self {
         Self { shows_secrets, in_key: false }
+    }
+
+    /// Looks at the lines before those to show: a private key may begin in them.
+    pub(super) fn after(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.lines(lines);
+        self
     }
 
     /// Another file follows.

@@ -119,13 +119,8 @@ fn log_of(paths: &Paths, row: &RunRow) -> Vec<String> {
     let Some(newest) = log::attempts(&paths.home, &row.run_id).pop() else { return Vec::new() };
     let output = Attempt::at(&paths.home, &row.run_id, newest).output();
     let host = log::host_of(&row.plan, newest);
-    let (lines, _) = log::last_lines(&output, LOG_LINES);
-    let readable = lines.iter().filter_map(|line| log::readable_line(line, host));
-    log::Clean::unless(false)
-        .lines(readable)
-        .into_iter()
-        .flat_map(|text| words::plain_lines(&text).collect::<Vec<_>>())
-        .collect()
+    let (lines, _) = log::last_lines(&output, LOG_LINES, host, false);
+    lines.iter().flat_map(|text| words::plain_lines(text).collect::<Vec<_>>()).collect()
 }
 
 /// What all sessions on this machine used in the last days.

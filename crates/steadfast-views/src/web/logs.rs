@@ -9,7 +9,7 @@ use steadfast_store::{Store, StoreError};
 use steadfast_system::paths::Paths;
 
 use super::fields::Fields;
-use crate::log::{self, Clean};
+use crate::log;
 
 /// Lines from the end of a log that is opened.
 const FIRST_LINES: usize = 1_000;
@@ -29,8 +29,9 @@ pub(crate) fn log(paths: &Paths, run_id: &str, query: &Fields) -> Result<Option<
     let has_ended = log::has_ended(&attempt, id, &all) || !is_running;
     let output = attempt.output();
     let from = query.number("from").unwrap_or_else(|| log::start_of_tail(&output, FIRST_LINES));
-    let chunk = log::chunk(&output, from, log::host_of(&row.plan, id), has_ended);
-    let lines = Clean::unless(false).lines(chunk.lines);
+    let host = log::host_of(&row.plan, id);
+    let chunk = log::chunk(&output, from, host, has_ended);
+    let lines = log::clean_from(&output, from, host, false).lines(chunk.lines);
     let mut text = lines.join("\n");
     if !lines.is_empty() {
         text.push('\n');
@@ -55,7 +56,6 @@ fn chosen(all: &[AttemptId], query: &Fields) -> Option<AttemptId> {
 
 /// What the agent printed to stderr, as the end of its log.
 pub(super) fn errors(path: &Path) -> String {
-    let (lines, _) = log::last_lines(path, ERROR_LINES);
-    let lines = Clean::unless(false).lines(lines.iter().filter_map(|line| log::readable_line(line, None)));
+    let (lines, _) = log::last_lines(path, ERROR_LINES, None, false);
     if lines.is_empty() { String::new() } else { format!("--- stderr\n{}\n", lines.join("\n")) }
 }

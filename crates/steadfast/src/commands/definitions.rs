@@ -6,6 +6,7 @@ use steadfast_engine::plan::{
     Catalogue, CheckedPlan, Fault, Level, Overrides, Planned, check_project, plan_pipeline, validate_loop,
     validate_pipeline,
 };
+use steadfast_model::redact::redact;
 use steadfast_model::run::{Plan, RunKind, StageGraph, StagePlan};
 use steadfast_model::text;
 
@@ -77,7 +78,7 @@ pub(super) fn graph(catalogue: &Catalogue, file: &str, mermaid: bool) -> Command
     let object = |(number, stage): (u32, &StagePlan)| {
         json!({
             "number": number, "name": stage.name, "level": level(number), "needs": needs(&plan, &graph, number),
-            "when": stage.when.as_ref().map(ToString::to_string), "approve": stage.approve,
+            "when": stage.when.as_ref().map(ToString::to_string), "approve": stage.approve.as_deref().map(redact),
             "parallel": width(stage), "merge": stage.merge,
         })
     };
@@ -98,7 +99,7 @@ fn width(stage: &StagePlan) -> u32 {
 /// What decides about a stage besides its needs.
 fn details(stage: &StagePlan) -> Vec<String> {
     let when = stage.when.as_ref().map(|when| format!("when {when}"));
-    let approve = stage.approve.as_ref().map(|question| format!("approve: {question}"));
+    let approve = stage.approve.as_ref().map(|question| format!("approve: {}", redact(question)));
     let parallel = stage.parallel.then(|| format!("{} at once", stage.runs));
     let merge = stage.merge.as_ref().map(|merge| format!("merges {}", merge.from));
     [when, approve, parallel, merge].into_iter().flatten().map(|part| text::headline(&part, 200)).collect()

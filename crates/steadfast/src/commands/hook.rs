@@ -20,6 +20,7 @@ use steadfast_model::hook::{HookEvent, HookInput, HookReply, TypedCommand};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
+use steadfast_model::redact::redact;
 use steadfast_store::{Origin, Store};
 use steadfast_system::paths::{PathError, Paths};
 use steadfast_system::process::{Caller, Need, ProcessId};
@@ -268,7 +269,7 @@ fn context<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
     }
 }
 
-/// An error with what the user can type in the client.
+/// An error with what the user can type in the client; it may quote what the user typed.
 fn describe(error: &CliError, host: Host) -> String {
-    format!("error: {}\nhint: {}", error.message, host.spell(&error.hint))
+    redact(&format!("error: {}\nhint: {}", error.message, host.spell(&error.hint))).into_owned()
 }

@@ -41,16 +41,22 @@ fn kept_files(env: &Env) -> Vec<PathBuf> {
     files
 }
 
-fn assert_clean(env: &Env) {
+/// The files that have the key, with what stands before it.
+fn places_of_key(env: &Env) -> Vec<String> {
     // What was overwritten may still be in the write-ahead log.
     let files = kept_files(env);
     assert!(files.iter().any(|path| path.file_name() == env.store().file_name()), "{files:?}");
-    for path in files {
+    let place = |path: PathBuf| {
         let bytes = std::fs::read(&path).unwrap_or_default();
-        let found = bytes.windows(KEY.len()).position(|window| window == KEY.as_bytes());
-        let around = found.map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(200)..at]).into_owned());
-        assert_eq!(around, None, "the key is in {}", path.display());
-    }
+        let at = bytes.windows(KEY.len()).position(|window| window == KEY.as_bytes())?;
+        let before = String::from_utf8_lossy(&bytes[at.saturating_sub(200)..at]).into_owned();
+        Some(format!("{}: {before}", path.display()))
+    };
+    files.into_iter().filter_map(place).collect()
+}
+
+fn assert_clean(env: &Env) {
+    assert_eq!(places_of_key(env), [""; 0], "files with the key");
 }
 
 #[test]
@@ -213,4 +219,161 @@ fn logs_show_secrets_only_to_a_person_who_asks_for_them() {
     assert!(world.run(raw).succeeds().stdout.contains(KEY));
     let inside = finish(world.env.command(raw).env("CLAUDECODE", "1"), b"");
     assert!(!inside.succeeds().stdout.contains(KEY), "{inside:?}");
+}
+
+/// A line of a private key, as an agent prints it.
+const KEY_LINE: &str = "MIIEow+BAAKCAQEA/1SU1LfVLPHC+zMxH2Mo4lg/EePzNm0tRg+LezV6ffAt0gun";
+
+/// What it is, and what is shown on it.
+type Way = (&'static str, fn(&World) -> Vec<String>);
+
+#[test]
+fn no_way_out_keeps_or_shows_a_secret() {
+    let ways: [Way; 6] = [
+        ("artifact", artifact),
+        ("output that the agent wrote", own_output),
+        ("appointment", appointment),
+        ("errors of typed commands", typed_errors),
+        ("errors, checks and dry runs", errors_and_dry_runs),
+        ("key of several lines", key_of_several_lines),
+    ];
+    let mut leaks = Vec::new();
+    for (way, walk) in ways {
+        let world = World::new();
+        let shown = walk(&world).into_iter().filter(|shown| shown.contains(KEY) || shown.contains(KEY_LINE));
+        leaks.extend(shown.chain(places_of_key(&world.env)).map(|leak| format!("{way}: {leak}")));
+        let mut public = Vec::new();
+        files_below(&world.env.project().join(".claude"), &mut public);
+        let mode = |path: &PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let open = public.iter().filter(|path| mode(path) != 0o600);
+        leaks.extend(open.map(|path| format!("{way}: {} is open", path.display())));
+    }
+    assert!(leaks.is_empty(), "{}", leaks.join("\n"));
+}
+
+fn shown(world: &World, arguments: &[&str]) -> String {
+    let ran = world.run(arguments);
+    ran.stdout + &ran.stderr
+}
+
+fn pipeline(world: &World, yaml: &str) {
+    world.write(&world.env.home().join("pipelines/ship.yaml"), yaml);
+}
+
+fn run_pipeline(world: &World, script: &str) -> Vec<String> {
+    let ran = world.run(&["pipeline", "run", "ship", "ship", "--agent", &world.agent(script)]);
+    vec![ran.succeeds().stdout.clone()]
+}
+
+/// The stage after it reads the whole text, where `git clean` does not reach.
+fn artifact(world: &World) -> Vec<String> {
+    pipeline(
+        world,
+        "name: ship\nstages:\n  - {name: build, prompt: B, artifacts: {report: out/report.txt}}\n  \
+         - {name: use, prompt: 'FILE ${ARTIFACTS.report}'}\n",
+    );
+    let script = format!(
+        "cat > prompt; mkdir -p out; echo 'use {KEY}' > out/report.txt; \
+         file=$(sed -n 's/^FILE //p' prompt); [ -z \"$file\" ] || cat \"$file\" > got; echo done"
+    );
+    let shown = run_pipeline(world, &script);
+    assert_eq!(std::fs::read_to_string(world.in_project("got")).unwrap(), format!("use {KEY}\n"));
+    let copy = world.claude("pipeline-runs/ship/artifacts/report");
+    assert_eq!(std::fs::read_to_string(copy).unwrap(), "use [redacted]\n");
+    shown
+}
+
+fn own_output(world: &World) -> Vec<String> {
+    pipeline(
+        world,
+        "name: ship\nstages:\n  - {name: build, prompt: 'FILE ${OUTPUT}'}\n  - {name: use, prompt: 'GOT ${INPUTS}'}\n",
+    );
+    let script = format!(
+        "cat > prompt; file=$(sed -n 's/^FILE //p' prompt); [ -z \"$file\" ] || echo 'use {KEY}' > \"$file\"; \
+         grep GOT prompt > got; echo done"
+    );
+    let shown = run_pipeline(world, &script);
+    assert!(std::fs::read_to_string(world.in_project("got")).unwrap().contains("GOT "));
+    shown
+}
+
+/// The run gets the words as they were typed.
+fn appointment(world: &World) -> Vec<String> {
+    world.loop_type("one", "completion: fixed-n\nruns: 1");
+    world.write(&world.env.home().join("loops/one/prompt.md"), "${CONTEXT}");
+    let agent = world.agent("cat > got; echo done");
+    let make = |name: &str| {
+        let context = with_key("use");
+        shown(world, &["loop", "run", "one", name, "--agent", &agent, "--at", "in 2h", "--context", &context, "--json"])
+    };
+    let mut seen = vec![make("later"), make("never"), shown(world, &["loop", "list", "--json"])];
+    seen.extend(places_of_key(&world.env));
+    seen.push(shown(world, &["loop", "cancel", "never"]));
+    assert_eq!(std::fs::read_dir(world.env.home().join("runs")).unwrap().count(), 1, "the words of one");
+    world.env.execute("UPDATE appointments SET next_at_ms = 1, first_at_ms = 1");
+    seen.push(shown(world, &["watch", "--once"]));
+    world.ends("loop", "later");
+    assert!(std::fs::read_to_string(world.in_project("got")).unwrap().contains(KEY), "{seen:?}");
+    assert_eq!(std::fs::read_dir(world.env.home().join("runs")).unwrap().count(), 1, "the run");
+    seen
+}
+
+fn typed_errors(world: &World) -> Vec<String> {
+    let env = &world.env;
+    env.start(&["Ship"]);
+    let commands = [
+        ("start", format!("x --budget {KEY}")),
+        ("wait", format!("--until {KEY}")),
+        ("start", format!("--{KEY} x")),
+        ("adopt", KEY.to_owned()),
+        ("extend", format!("--add-tokens {KEY}")),
+    ];
+    let slash = commands.iter().map(|(verb, arguments)| {
+        let event = json!({"hook_event_name": "UserPromptExpansion", "command_name": format!("goal-{verb}"),
+            "command_args": arguments});
+        env.hook("s1", &event)
+    });
+    let codex = env.codex("t1", "UserPromptSubmit", &json!({"prompt": format!("$goal-extend --add-tokens {KEY}")}));
+    slash.chain([codex]).map(|answer| answer.to_string()).collect()
+}
+
+fn errors_and_dry_runs(world: &World) -> Vec<String> {
+    world.env.start(&["Ship"]);
+    pipeline(
+        world,
+        &format!(
+            "name: ship\nstages:\n  - {{name: build, prompt: 'use {KEY}', approve: 'with {KEY}?', \
+             completion: {{verify: ['test {KEY}']}}}}\n"
+        ),
+    );
+    world.write(&world.env.home().join("pipelines/bad.yaml"), &format!("name: bad\n{KEY}: 1\nstages: []\n"));
+    let calls: [&[&str]; 9] = [
+        &["goal", "start", &format!("--{KEY}"), "x"],
+        &["goal", "start", &format!("--{KEY}"), "x", "--json"],
+        &["pipeline", "validate", "bad"],
+        &["pipeline", "validate", "bad", "--json"],
+        &["pipeline", "run", "bad", "--json"],
+        &["pipeline", "run", "ship", "--dry-run"],
+        &["pipeline", "run", "ship", "--dry-run", "--json"],
+        &["pipeline", "graph", "ship"],
+        &["pipeline", "graph", "ship", "--json"],
+    ];
+    let shown = calls.map(|arguments| shown(world, arguments)).into();
+    // The user wrote these.
+    std::fs::remove_dir_all(world.env.home().join("pipelines")).unwrap();
+    shown
+}
+
+fn key_of_several_lines(world: &World) -> Vec<String> {
+    world.loop_type("print", "completion: fixed-n\nruns: 1");
+    let lines = format!("{KEY_LINE}\n").repeat(5);
+    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{lines}-----END RSA PRIVATE KEY-----\n");
+    std::fs::write(world.in_project("key.pem"), key).unwrap();
+    world.loop_run(&["print", "r"], "cat > /dev/null; cat key.pem; cat key.pem >&2", &[]).succeeds();
+    let calls: [&[&str]; 3] = [
+        &["loop", "logs", "r", "-n", "4"],
+        &["loop", "logs", "r", "-n", "4", "--json"],
+        &["loop", "logs", "r", "-n", "4", "-f"],
+    ];
+    calls.map(|arguments| shown(world, arguments)).into()
 }

@@ -1,6 +1,7 @@
 //! What a person and a run say to each other, and when a run is to start.
 
 use serde::Serialize;
+use steadfast_model::redact::redact;
 use steadfast_model::run::{RunKind, RunStatus, StageStatus};
 use steadfast_store::{Appointment, ApprovalRow, Db, NoteRow, RunRow, StoreError};
 
@@ -82,7 +83,7 @@ pub struct AppointmentView {
     /// The run of the last time; null if it started none.
     pub last_run_id: Option<String>,
     pub last_error: Option<String>,
-    /// The command line of each run, without the program.
+    /// The command line of each run, without the program and without secrets.
     pub arguments: Vec<String>,
 }
 
@@ -98,7 +99,7 @@ impl From<&Appointment> for AppointmentView {
             last_at: row.last_at_ms.map(Timestamp),
             last_run_id: row.last_run_id.clone(),
             last_error: row.last_error.clone(),
-            arguments: row.arguments.clone(),
+            arguments: row.arguments.iter().map(|word| redact(word).into_owned()).collect(),
         }
     }
 }

@@ -80,6 +80,22 @@ fn hostile_repetitions_take_linear_time() {
         "PDO(a,",
         "AAAAAAAAAAAAAAAAAAAAA",
         "\u{200b}ghp_",
+        "password: |\n ",
+        "password:\n ",
+        "--password\n- ",
+        "token = a ? b : \"",
+        "token == \"",
+        "password{\"",
+        "password <- \"",
+        "token=a(\"",
+        "Passphrase: ",
+        "Passphrase: aaa bbb ccc ",
+        "| password | a",
+        "set the password to a ",
+        "postgres://a:b@",
+        "password: \\\\\\\"",
+        "net user a1 ",
+        "AUTH a1 ",
     ];
     for (piece, length) in long.iter().map(|piece| (piece, 300_000)).chain(others.iter().map(|piece| (piece, 200_000)))
     {

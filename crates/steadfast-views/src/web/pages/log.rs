@@ -36,8 +36,9 @@ pub(super) fn tail(paths: &Paths, row: &RunRow, (stage, iteration): (Option<u32>
     let has_ended = log::has_ended(&attempt, id, &all) || row.run.status != RunStatus::Running;
     let output = attempt.output();
     let from = log::start_of_tail(&output, LINES);
-    let log::Chunk { lines, next } = log::chunk(&output, from, log::host_of(&row.plan, id), has_ended);
-    let mut lines = log::Clean::unless(false).lines(lines);
+    let host = log::host_of(&row.plan, id);
+    let log::Chunk { lines, next } = log::chunk(&output, from, host, has_ended);
+    let mut lines = log::clean_from(&output, from, host, false).lines(lines);
     // A long line may have more than a chunk.
     let is_over = has_ended && fs_err::metadata(&output).map_or(true, |file| next >= file.len());
     if is_over {

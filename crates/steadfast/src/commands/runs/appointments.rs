@@ -4,12 +4,13 @@
 use serde_json::json;
 use steadfast_app::overview::runs::talk::AppointmentView;
 use steadfast_engine::plan::Planned;
+use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::RunKind;
 use steadfast_model::run::appointment::{SHORTEST, next_after};
 use steadfast_model::run::name::RunName;
 use steadfast_model::text;
-use steadfast_store::{Appointment, Store};
+use steadfast_store::{Appointment, Store, StoreError};
 use steadfast_system::watch_lock;
 
 use super::{RunContext, input_files, inputs_text, permissions, preflight, trust};
@@ -42,13 +43,15 @@ pub(in crate::commands) fn make(
     trust::require(context, &planned.used, &plan, how.agent.trust)?;
     preflight::prepare(context, &mut plan, how.worktree)?;
     inputs_text(&plan, &input_files(context, &planned.inputs, &how.input)?)?;
+    let appointment_id = uuid::Uuid::new_v4().to_string();
+    let folder = RunFolder::at(&context.paths.home, &appointment_id);
     let new = Appointment {
-        appointment_id: uuid::Uuid::new_v4().to_string(),
+        appointment_id,
         kind: plan.kind,
         name: plan.name.clone(),
         project_dir: context.project_dir(),
         directory: super::current_dir()?.to_string_lossy().into_owned(),
-        arguments: arguments_of_runs()?,
+        arguments: folder.seal_words(&arguments_of_runs()?)?,
         every_ms: every,
         first_at_ms: first,
         next_at_ms: Some(first),
@@ -61,6 +64,7 @@ pub(in crate::commands) fn make(
     let mut store = Store::open(&context.paths.store)?;
     let (kind, name) = (plan.kind, &plan.name);
     if let Some(open) = store.write(|db| db.add_appointment(&new))? {
+        folder.forget_words();
         let message = format!("{kind} {name} already has an appointment ({})", when(&open));
         let hint = format!("`steadfast {kind} cancel {name}` cancels it; or choose another name");
         return Err(CliError::new(code::WRONG_STATE, message, hint));
@@ -132,8 +136,18 @@ pub(super) fn cancel(context: &RunContext, name: &str) -> CommandResult {
     refuse_agents(&context.paths, "cancel")?;
     let name: RunName = name.parse()?;
     let (kind, name) = (context.kind, name.as_str());
+    let project = context.project_dir();
     let removed = match context.existing_store()? {
-        Some(mut store) => store.write(|db| db.remove_appointment(&context.project_dir(), kind, name))?,
+        Some(mut store) => {
+            let (removed, rows) = store.write(|db| {
+                let rows = db.appointments(Some(&project), Some(kind))?;
+                Ok::<_, StoreError>((db.remove_appointment(&project, kind, name)?, rows))
+            })?;
+            for row in rows.iter().filter(|row| row.name == name) {
+                RunFolder::at(&context.paths.home, &row.appointment_id).forget_words();
+            }
+            removed
+        }
         None => false,
     };
     if !removed {

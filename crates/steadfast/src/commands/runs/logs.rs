@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::run_folder::RunFolder;
+use steadfast_model::host::Host;
 use steadfast_model::run::{AttemptId, RunStatus};
 use steadfast_store::RunRow;
 use steadfast_views::log::{self, Clean};
@@ -25,9 +26,7 @@ pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> CommandResult 
     let shows_secrets = arguments.raw && !person::caller(&context.paths).is_agent();
     if arguments.engine {
         let path = RunFolder::at(&context.paths.home, &row.run_id).engine_log();
-        let mut clean = Clean::unless(shows_secrets);
-        let lines = read_last_lines(&path, arguments.lines);
-        let lines: Vec<String> = lines.iter().filter_map(|line| clean.line(line)).collect();
+        let lines = read_last_lines(&path, arguments.lines, None, shows_secrets);
         return Ok(CommandOutput { text: lines.join("\n"), json: json!({"lines": lines}), code: 0 });
     }
     let attempts = log::attempts(&context.paths.home, &row.run_id);
@@ -55,14 +54,8 @@ pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> CommandResult 
     };
     let attempt = Attempt::at(&context.paths.home, &row.run_id, id);
     let host = log::host_of(&row.plan, id).filter(|_| !arguments.raw);
-    let readable = |path: &Path, host| -> Vec<String> {
-        let mut clean = Clean::unless(shows_secrets);
-        let lines = read_last_lines(path, arguments.lines);
-        let lines = lines.iter().filter_map(|line| log::readable_line(line, host));
-        lines.filter_map(|line| clean.line(&line)).collect()
-    };
-    let lines = readable(&attempt.output(), host);
-    let errors = readable(&attempt.errors(), None);
+    let lines = read_last_lines(&attempt.output(), arguments.lines, host, shows_secrets);
+    let errors = read_last_lines(&attempt.errors(), arguments.lines, None, shows_secrets);
     let json = json!({
         "stage": id.stage, "iteration": id.iteration, "attempt": id.attempt, "lines": lines, "stderr": errors,
         "file": attempt.output(),
@@ -106,8 +99,8 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower<'_>) -> Re
 }
 
 /// The last lines of a file, with a note if not all of them are read.
-fn read_last_lines(path: &Path, most: usize) -> Vec<String> {
-    let (lines, is_cut) = log::last_lines(path, most);
+fn read_last_lines(path: &Path, most: usize, host: Option<Host>, shows_secrets: bool) -> Vec<String> {
+    let (lines, is_cut) = log::last_lines(path, most, host, shows_secrets);
     if is_cut {
         let shown = log::TAIL_BYTES >> 20;
         output::note(&format!("only the last {shown} MiB are read; the whole output is in {}", path.display()));
@@ -120,6 +113,7 @@ pub(super) struct Follower<'a> {
     context: &'a RunContext,
     row: &'a RunRow,
     raw: bool,
+    shows_secrets: bool,
     clean: Clean,
     current: Option<AttemptId>,
     offset: u64,
@@ -127,7 +121,7 @@ pub(super) struct Follower<'a> {
 
 impl<'a> Follower<'a> {
     pub(super) fn new(context: &'a RunContext, row: &'a RunRow, raw: bool, shows_secrets: bool) -> Self {
-        Self { context, row, raw, clean: Clean::unless(shows_secrets), current: None, offset: 0 }
+        Self { context, row, raw, shows_secrets, clean: Clean::unless(shows_secrets), current: None, offset: 0 }
     }
 
     fn attempts(&self) -> Vec<AttemptId> {
@@ -138,6 +132,7 @@ impl<'a> Follower<'a> {
         let path = Attempt::at(&self.context.paths.home, &self.row.run_id, id).output();
         self.current = Some(id);
         self.offset = log::start_of_tail(&path, lines);
+        self.clean = log::clean_from(&path, self.offset, self.host_of(id), self.shows_secrets);
     }
 
     pub(super) fn begin_at_last(&mut self, lines: usize) {
@@ -152,8 +147,7 @@ impl<'a> Follower<'a> {
         let attempt = Attempt::at(&self.context.paths.home, &self.row.run_id, id);
         // Checked before reading, so that all output before the end is read.
         let has_ended = log::has_ended(&attempt, id, &self.attempts());
-        let host = log::host_of(&self.row.plan, id).filter(|_| !self.raw);
-        let chunk = log::chunk(&attempt.output(), self.offset, host, has_ended);
+        let chunk = log::chunk(&attempt.output(), self.offset, self.host_of(id), has_ended);
         for text in &chunk.lines {
             if let Some(text) = self.clean.line(text) {
                 line(id, &text);
@@ -162,6 +156,10 @@ impl<'a> Follower<'a> {
         let is_more = chunk.next != self.offset;
         self.offset = chunk.next;
         is_more || (has_ended && self.start_next())
+    }
+
+    fn host_of(&self, id: AttemptId) -> Option<Host> {
+        log::host_of(&self.row.plan, id).filter(|_| !self.raw)
     }
 
     fn next_after(&self, id: AttemptId) -> Option<AttemptId> {

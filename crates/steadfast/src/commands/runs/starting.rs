@@ -11,7 +11,7 @@ use steadfast_engine::plan::{self, Overrides, Planned, agent_kind};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock;
 use steadfast_model::limit::Used;
-use steadfast_model::run::{AgentKind, Plan, RunStatus, StagePlan, inputs, machine};
+use steadfast_model::run::{AgentKind, Plan, RunStatus, StagePlan, inputs, machine, sealed};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::{bounded, log};
 
@@ -145,6 +145,7 @@ fn dry_run_page(new: &NewRun, plan: &Plan) -> CommandResult {
     };
     let prompts: Value = dry_run::prompts(plan, inputs)?.into_iter().map(object).collect();
     let warnings = view::faults_json(&new.planned.warnings);
+    let (plan, _) = sealed::seal(plan).map_err(std::io::Error::from)?;
     let json = json!({"plan": plan, "prompts": prompts, "file": new.planned.file, "warnings": warnings});
     Ok(CommandOutput { text, json, code: 0 })
 }

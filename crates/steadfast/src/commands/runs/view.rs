@@ -11,6 +11,7 @@ use steadfast_app::overview::runs::page::{HEADS, run_row};
 use steadfast_app::overview::runs::{EntryView, ListedRun, RunList, RunView, is_starting};
 use steadfast_engine::files::{self, RegistryEntry};
 use steadfast_engine::plan::Fault;
+use steadfast_model::redact::redact;
 use steadfast_model::run::RunStatus;
 use steadfast_model::{clock, text};
 use steadfast_store::{RunFilter, Store};
@@ -172,10 +173,15 @@ fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
-    let object = |fault: &Fault| json!({"file": fault.file, "line": fault.line, "level": fault.level.to_string(), "message": fault.what, "fix": fault.fix});
+    let object = |fault: &Fault| {
+        json!({
+            "file": fault.file, "line": fault.line, "level": fault.level.to_string(),
+            "message": redact(&fault.what), "fix": redact(&fault.fix),
+        })
+    };
     faults.iter().map(object).collect()
 }
 
 pub(in crate::commands) fn format_faults(faults: &[Fault]) -> String {
-    faults.iter().map(|fault| text::printable(&fault.to_string())).collect::<Vec<_>>().join("\n")
+    faults.iter().map(|fault| redact(&text::printable(&fault.to_string())).into_owned()).collect::<Vec<_>>().join("\n")
 }

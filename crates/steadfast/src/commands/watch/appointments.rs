@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{RunStatus, appointment};
 use steadfast_model::text;
@@ -46,6 +47,7 @@ fn keep(round: &mut Round<'_>, row: &Appointment, now: Millis) -> Result<(), Cli
     if before.is_some_and(|before| before.run.status == RunStatus::Running) {
         let why = "skipped: the run before had not ended";
         round.store.write(|db| db.skip_appointment(row, why))?;
+        forget_if_over(round, row);
         round.report.line(
             "skipped",
             ReportSubject::Run(&row.appointment_id),
@@ -63,7 +65,11 @@ fn take_over(round: &mut Round<'_>, row: &Appointment, now: Millis) -> Result<()
     }
     let run_id = row.last_run_id.clone().unwrap_or_default();
     match round.store.read().run(&run_id)? {
-        Some(_) => Ok(round.store.write(|db| db.keep_appointment(row))?),
+        Some(_) => {
+            round.store.write(|db| db.keep_appointment(row))?;
+            forget_if_over(round, row);
+            Ok(())
+        }
         None => start(round, row, &run_id),
     }
 }
@@ -75,7 +81,11 @@ fn start(round: &mut Round<'_>, row: &Appointment, run_id: &str) -> Result<(), C
     }
     let mut command = Command::new(std::env::current_exe()?);
     starting::forget_agent(&mut command);
-    let (verb, rest) = row.arguments.split_at(row.arguments.len().min(2));
+    let words = match RunFolder::at(&round.paths.home, &row.appointment_id).unseal_words(&row.arguments) {
+        Ok(words) => words,
+        Err(gone) => return miss(round, row, &gone.to_string()),
+    };
+    let (verb, rest) = words.split_at(words.len().min(2));
     command.args(verb).args(["--detach", "--run-id", run_id]).args(rest).current_dir(directory).stdin(Stdio::null());
     command.env(env_vars::HOME, &round.paths.home).env(env_vars::DB, &round.paths.store);
     let done = command.output()?;
@@ -85,14 +95,23 @@ fn start(round: &mut Round<'_>, row: &Appointment, run_id: &str) -> Result<(), C
         return miss(round, row, &text::headline(error, 200));
     }
     round.store.write(|db| db.keep_appointment(row))?;
+    forget_if_over(round, row);
     round.report.line("started", ReportSubject::Run(run_id), &format!("{} {} at its time", row.kind, row.name));
     // Its engine may need to be started again.
     round.outlook.waits = true;
     Ok(())
 }
 
+/// Only a repeated run needs its words again.
+fn forget_if_over(round: &Round<'_>, row: &Appointment) {
+    if row.every_ms.is_none() {
+        RunFolder::at(&round.paths.home, &row.appointment_id).forget_words();
+    }
+}
+
 fn miss(round: &mut Round<'_>, row: &Appointment, error: &str) -> Result<(), CliError> {
     round.store.write(|db| db.miss_appointment(row, error, clock::now()))?;
+    forget_if_over(round, row);
     let detail = format!("{} {}: {error}", row.kind, row.name);
     round.report.line("missed", ReportSubject::Run(&row.appointment_id), &detail);
     Ok(())
