@@ -76,7 +76,7 @@ fn the_final_event_of_a_client_is_read_behind_a_hole() {
     let stub = World::new();
     let path = stub.env.path("claude");
     stub.write(&path, &format!("#!/bin/sh\n{}\n", prints(EVENT)));
-    std::process::Command::new("chmod").arg("+x").arg(&path).status().unwrap();
+    Command::new("chmod").arg("+x").arg(&path).status().unwrap();
     let world = world(&format!("[agents.claude]\nprogram = \"{}\"\n", path.display()));
     world.run(&["loop", "run", "work", "a", "--agent", "claude"]).succeeds();
     let status = world.status("loop", "a");
