@@ -164,7 +164,8 @@ mod tests {
             fs_err::write(path, "half").unwrap();
         }
         let file = fs_err::OpenOptions::new().write(true).open(&old).unwrap();
-        file.file().set_modified(std::time::SystemTime::now() - 2 * LEFT_OVER).unwrap();
+        let written = fs_err::metadata(&young).unwrap().modified().unwrap();
+        file.file().set_modified(written - 2 * LEFT_OVER).unwrap();
         replace_output(Readers::Project, &theirs, b"again").unwrap();
         assert_eq!((old.exists(), young.exists()), (false, true), "a young one may have a writer");
 
