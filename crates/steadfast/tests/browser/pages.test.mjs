@@ -98,6 +98,8 @@ describe("a day of goals and runs", { concurrency: false }, () => {
     await page.locator("textarea[name=text]").last().fill("mind the <b>tests</b>");
     await page.getByRole("button", { name: "Say it" }).last().click();
     await page.locator("main", { hasText: "mind the <b>tests</b>" }).waitFor();
+    // Before the script of the new page has run, the menu opens in its place.
+    await page.waitForLoadState();
     await page.locator("summary", { hasText: "Kill" }).first().click();
     await page.locator("dialog[open] button.danger").click();
     await page.locator("#notice").waitFor();
