@@ -129,8 +129,8 @@ impl PublicFiles {
         self.owed_outputs = names;
     }
 
-    /// Saves the output of a committed iteration. A file that the agent wrote itself wins over `text`, without its secrets. Of several
-    /// iterations, `output.md` is a copy of the last. Returns the file, or `None` for a loop.
+    /// Saves the output of a committed iteration. A file that the agent wrote itself wins over `text`, without its
+    /// secrets. Of several iterations, `output.md` is a copy of the last. Returns the file, or `None` for a loop.
     pub fn save_output(&self, of: OutputOf<'_>, text: &[u8]) -> Result<Option<PathBuf>, FilesError> {
         if of.plan.kind == RunKind::Loop {
             return Ok(None);

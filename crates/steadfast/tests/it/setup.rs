@@ -95,14 +95,13 @@ fn no_hook_calls_a_program_of_npx() {
     let program = directory.join("steadfast");
     std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).unwrap();
     let run = |arguments: &[&str]| {
-        let mut command = env.command(arguments);
+        let command = env.command(arguments);
         let mut of_npx = std::process::Command::new(&program);
         of_npx.args(command.get_args()).env_clear();
         of_npx.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         if let Some(directory) = command.get_current_dir() {
             of_npx.current_dir(directory);
         }
-        let _ = &mut command;
         crate::env::finish(&mut of_npx, b"")
     };
     let before = tree(&env.path("user"));
