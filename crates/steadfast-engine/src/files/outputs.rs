@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -160,12 +161,16 @@ impl PublicFiles {
 /// Removes the secrets from a file that an agent wrote, and makes it its owner's only. One that is too long to be copied
 /// keeps its text.
 fn clean_in_place(path: &Path) -> Result<(), FilesError> {
-    if let Ok(said) = bounded::whole(path, MAX_COPIED) {
-        let clean = without_secrets(said.clone());
-        let is_private = path.metadata().is_ok_and(|found| found.permissions().mode() & 0o777 == 0o600);
-        return if clean == said && is_private { Ok(()) } else { replace(path, &clean) };
-    }
-    Ok(fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o600))?)
+    let said = match bounded::whole(path, MAX_COPIED) {
+        Ok(said) => said,
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            return Ok(fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o600))?);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let clean = without_secrets(said.clone());
+    let is_private = path.metadata().is_ok_and(|found| found.permissions().mode() & 0o777 == 0o600);
+    if clean == said && is_private { Ok(()) } else { replace(path, &clean) }
 }
 
 /// What an agent said, as it is published; bytes that are no text stay as they are.
