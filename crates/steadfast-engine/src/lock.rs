@@ -9,6 +9,7 @@
 //! | `files/address.rs` | `PROJECT/.claude/.steadfast-KIND-NAME.lock` | the engine of a run | one engine per run name, whatever its home and store |
 //! | `files/exclude.rs` | the directory `info` of the repository | a process that changes `info/exclude` | one writer at a time |
 //! | `files/document.rs` | `PROJECT/.claude/.steadfast.lock` | a process that changes the public files | one writer at a time |
+//! | `trust/ledger.rs` | `HOME/trust.lock` | a process that changes what the user trusts | one writer at a time |
 //!
 //! An engine takes the lock of the name, then that of the run, and holds both until it ends. The others are held for
 //! single operations, except that a supervisor holds its own until it ends. Within one engine, a mutex keeps its threads

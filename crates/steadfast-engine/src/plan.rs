@@ -149,7 +149,7 @@ pub fn plan_loop(
     let run: RunName = name.unwrap_or(&source.name).parse()?;
     let faults = Faults::default();
     let def = stage::read_loop(&source, &faults);
-    let mut used = UsedDefinition::of(RunKind::Loop, &source, def.as_ref().map(|def| &def.stage), catalogue);
+    let mut used = UsedDefinition::of(RunKind::Loop, &source, def.as_ref().map(|def| &def.stage), catalogue)?;
     let plan = def.map(|mut def| {
         if let Some(prompt) = &def.stage.prompt {
             let axes = def.stage.matrix.iter().flatten().take(1).flatten().map(|(axis, _)| axis.as_str()).collect();
@@ -201,7 +201,7 @@ pub fn plan_pipeline(
         Some(name) => name.parse()?,
         None => default_name(&title, now).parse()?,
     };
-    let own = UsedDefinition::of(RunKind::Pipeline, &source, None, catalogue);
+    let own = UsedDefinition::of(RunKind::Pipeline, &source, None, catalogue)?;
     let inputs = def.as_ref().map(|def| input_patterns(def, &catalogue.project)).unwrap_or_default();
     let planned = def.map(|mut def| {
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
@@ -233,6 +233,9 @@ fn finish(
     definition: Option<String>,
     flags: &Overrides,
 ) -> Result<Planned, PlanError> {
+    if let Some(error) = faults.take_unreadable() {
+        return Err(error.into());
+    }
     let warnings = faults.list();
     let has_errors = warnings.iter().any(|fault| fault.level == Level::Error);
     let Some(plan) = plan.filter(|_| !has_errors) else { return Err(PlanError::Faults(warnings)) };
@@ -266,7 +269,7 @@ pub struct CheckedPlan {
 pub fn check_project(catalogue: &Catalogue) -> Result<Vec<CheckedPlan>, PlanError> {
     let mut checked = Vec::new();
     for kind in [RunKind::Loop, RunKind::Pipeline] {
-        for file in catalogue.files_of_project(kind) {
+        for file in catalogue.files_of_project(kind)? {
             let faults = match kind {
                 RunKind::Loop => validate_loop(catalogue, &file)?,
                 RunKind::Pipeline => validate_pipeline(catalogue, &file)?,

@@ -146,9 +146,11 @@ impl Repository {
 
     fn add_scripts(&self, items: &mut Vec<TrustItem>) -> io::Result<()> {
         let commands: Vec<String> = items.iter().flat_map(|item| item.commands.clone()).collect();
-        for file in commands.iter().flat_map(|command| scripts::named_in(command, &self.project, &self.root)) {
-            let sha256 = digest(&file)?;
-            add(items, TrustItem::new(SCRIPT, self.place(&file), sha256));
+        for command in commands {
+            for file in scripts::named_in(&command, &self.project, &self.root)? {
+                let sha256 = digest(&file)?;
+                add(items, TrustItem::new(SCRIPT, self.place(&file), sha256));
+            }
         }
         Ok(())
     }

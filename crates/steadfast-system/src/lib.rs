@@ -5,6 +5,7 @@ pub mod clock;
 pub mod config;
 pub mod disk;
 pub mod env_vars;
+pub mod folder;
 pub mod log;
 pub mod paths;
 pub mod private;

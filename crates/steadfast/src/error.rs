@@ -102,7 +102,6 @@ from_errors! { error:
     NameError => USAGE, error.hint();
     ObjectiveError => USAGE, "describe the end state in 1 to 4000 characters";
     PathError => ENVIRONMENT, error.hint();
-    PlanError => USAGE, error.hint();
     PriceError => USAGE, error.hint();
     PromptError => ENVIRONMENT, "report this as a bug";
     UsageError => ENVIRONMENT, error.hint();
@@ -170,6 +169,15 @@ impl From<std::io::Error> for CliError {
         let of_disk = DiskFault::of(&error).map_or("run `steadfast doctor`", DiskFault::hint);
         let hint = if has_no_locks { LOCK_HINT } else { of_disk };
         Self::new(code::ENVIRONMENT, error.to_string(), hint)
+    }
+}
+
+impl From<PlanError> for CliError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Io(error) => error.into(),
+            error => Self::new(code::USAGE, error.to_string(), error.hint()),
+        }
     }
 }
 

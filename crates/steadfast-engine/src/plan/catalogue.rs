@@ -1,13 +1,14 @@
 //! Where loop types and pipelines come from: the project's `.claude`, the user's home, and built in, in that order. Reads
 //! are bounded, and a prompt is never read from outside of its loop type's folder, because it is sent to a model.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use steadfast_model::run::RunKind;
 use steadfast_model::run::name::RunName;
 use steadfast_model::text;
 use steadfast_system::bounded;
+use steadfast_system::folder::{self, is_file};
 
 use super::PlanError;
 use super::builtin::BUILT_IN;
@@ -68,13 +69,16 @@ impl Catalogue {
     pub(super) fn find_loop(&self, name: &str) -> Result<DefinitionSource, PlanError> {
         if name.contains('/') {
             let path: PathBuf = self.project.join(name).components().collect();
-            return match loop_file(&path) {
+            return match loop_file(&path)? {
                 Some(file) => read(RunKind::Loop, &file, DefinitionOrigin::Path),
                 None if path.exists() => Err(PlanError::NoDefinition { path }),
                 None => Err(PlanError::Missing { path }),
             };
         }
-        self.find(RunKind::Loop, name)?.ok_or_else(|| self.unknown(RunKind::Loop, name))
+        match self.find(RunKind::Loop, name)? {
+            Some(source) => Ok(source),
+            None => Err(self.unknown(RunKind::Loop, name)?),
+        }
     }
 
     /// Finds a pipeline by its path or name. A bare word is never a path: a repository could put a file of that name
@@ -82,7 +86,7 @@ impl Catalogue {
     pub(super) fn find_pipeline(&self, file: &str) -> Result<DefinitionSource, PlanError> {
         // Without a `.` in the middle.
         let path: PathBuf = self.project.join(file).components().collect();
-        if is_path(file) && path.is_file() {
+        if is_path(file) && is_file(&path)? {
             return read(RunKind::Pipeline, &path, DefinitionOrigin::Path);
         }
         match self.find(RunKind::Pipeline, file)? {
@@ -90,7 +94,7 @@ impl Catalogue {
             None if !file.is_empty() && path.is_dir() => Err(PlanError::IsDirectory { path }),
             None if !file.is_empty() && path.is_file() => Err(PlanError::NeedsSlash { name: file.to_owned() }),
             None if file.contains('/') => Err(PlanError::Missing { path }),
-            None => Err(self.unknown(RunKind::Pipeline, file)),
+            None => Err(self.unknown(RunKind::Pipeline, file)?),
         }
     }
 
@@ -101,38 +105,43 @@ impl Catalogue {
     }
 
     /// The definitions in the project's own folders, as paths in the project: folders of loop types, files of pipelines.
-    pub(super) fn files_of_project(&self, kind: RunKind) -> Vec<String> {
-        folders_of_project(kind).into_iter().flat_map(|place| self.files_in(kind, &place)).collect()
+    pub(super) fn files_of_project(&self, kind: RunKind) -> io::Result<Vec<String>> {
+        let mut files = Vec::new();
+        for place in folders_of_project(kind) {
+            files.extend(self.files_in(kind, &place)?);
+        }
+        Ok(files)
     }
 
-    fn files_in(&self, kind: RunKind, place: &str) -> Vec<String> {
+    fn files_in(&self, kind: RunKind, place: &str) -> io::Result<Vec<String>> {
         let folder = self.project.join(place);
-        let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
-        let names = entries.take(MAX_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let is_definition = |name: &String| match kind {
-            RunKind::Loop => loop_file(&folder.join(name)).is_some(),
-            RunKind::Pipeline => PIPELINE_ENDS.iter().any(|end| name.ends_with(end)) && folder.join(name).is_file(),
-        };
-        let mut files: Vec<String> = names.filter(is_definition).map(|name| format!("{place}/{name}")).collect();
-        files.sort();
-        files
+        let mut files = Vec::new();
+        for name in folder::names(&folder, MAX_ENTRIES)? {
+            let is_definition = match kind {
+                RunKind::Loop => loop_file(&folder.join(&name))?.is_some(),
+                RunKind::Pipeline => is_pipeline(&name) && is_file(&folder.join(&name))?,
+            };
+            files.extend(is_definition.then(|| format!("{place}/{name}")));
+        }
+        Ok(files)
     }
 
     fn find(&self, kind: RunKind, name: &str) -> Result<Option<DefinitionSource>, PlanError> {
         if name.parse::<RunName>().is_err() {
             return Ok(None);
         }
-        let found =
-            self.folders(kind).into_iter().find_map(|(origin, folder)| Some((origin, file_in(kind, &folder, name)?)));
-        match found {
-            Some((origin, file)) => read(kind, &file, origin).map(Some),
-            None => Ok(built_in(kind, name)),
+        for (origin, folder) in self.folders(kind) {
+            if let Some(file) = file_in(kind, &folder, name)? {
+                return read(kind, &file, origin).map(Some);
+            }
         }
+        Ok(built_in(kind, name))
     }
 
-    fn unknown(&self, kind: RunKind, name: &str) -> PlanError {
-        let known = self.list(kind).into_iter().map(|listed| listed.name).collect();
-        PlanError::NoDefinitionNamed { kind, name: name.to_owned(), known, above: self.project_above() }
+    /// The error for a name that is not found. The names that exist may not be readable, which is another error.
+    fn unknown(&self, kind: RunKind, name: &str) -> Result<PlanError, PlanError> {
+        let known = self.list(kind)?.into_iter().map(|listed| listed.name).collect();
+        Ok(PlanError::NoDefinitionNamed { kind, name: name.to_owned(), known, above: self.project_above() })
     }
 
     /// The nearest directory above this one with runs or definitions, if this one has none.
@@ -149,23 +158,25 @@ impl Catalogue {
     }
 
     /// Whether a definition of the project would replace the user's or a built-in one.
-    pub(super) fn shadows(&self, kind: RunKind, name: &str) -> bool {
+    pub(super) fn shadows(&self, kind: RunKind, name: &str) -> io::Result<bool> {
         let home = self.home.join(format!("{kind}s"));
-        file_in(kind, &home, name).is_some() || built_in(kind, name).is_some()
+        Ok(file_in(kind, &home, name)?.is_some() || built_in(kind, name).is_some())
     }
 
     /// All definitions; of several with one name, the one that is used.
-    pub fn list(&self, kind: RunKind) -> Vec<ListedDefinition> {
+    pub fn list(&self, kind: RunKind) -> Result<Vec<ListedDefinition>, PlanError> {
         let mut sources = Vec::new();
         for (origin, folder) in self.folders(kind) {
-            for entry in entries(&folder) {
-                let is_definition = kind == RunKind::Loop || PIPELINE_ENDS.iter().any(|end| entry.ends_with(end));
-                let file = file_in(kind, &folder, &entry).filter(|_| is_definition);
-                sources.extend(file.and_then(|file| read(kind, &file, origin).ok()));
+            let names = folder::names(&folder, MAX_ENTRIES)?.into_iter().filter(|name| name.parse::<RunName>().is_ok());
+            for name in names.filter(|name| kind == RunKind::Loop || is_pipeline(name)) {
+                if let Some(file) = file_in(kind, &folder, &name)? {
+                    sources.push(read(kind, &file, origin)?);
+                }
             }
         }
-        let built_in = BUILT_IN.iter().filter(|built_in| built_in.kind == kind);
-        sources.extend(built_in.filter_map(|built_in| self.find(kind, built_in.name).ok().flatten()));
+        for built_in in BUILT_IN.iter().filter(|built_in| built_in.kind == kind) {
+            sources.extend(self.find(kind, built_in.name)?);
+        }
         let mut listed: Vec<ListedDefinition> = Vec::new();
         for DefinitionSource { name, origin, file, bytes, .. } in sources {
             if listed.iter().all(|other| other.name != name) {
@@ -173,7 +184,7 @@ impl Catalogue {
                 listed.push(ListedDefinition { name, description, origin, file });
             }
         }
-        listed
+        Ok(listed)
     }
 }
 
@@ -187,8 +198,11 @@ fn folders_of_project(kind: RunKind) -> [String; 2] {
 }
 
 fn is_path(word: &str) -> bool {
-    let lower = word.to_ascii_lowercase();
-    word.contains('/') || PIPELINE_ENDS.iter().any(|end| lower.ends_with(end))
+    word.contains('/') || is_pipeline(&word.to_ascii_lowercase())
+}
+
+fn is_pipeline(name: &str) -> bool {
+    PIPELINE_ENDS.iter().any(|end| name.ends_with(end))
 }
 
 fn describe(node: &yaml::Node) -> Option<String> {
@@ -211,25 +225,25 @@ fn built_in(kind: RunKind, name: &str) -> Option<DefinitionSource> {
     })
 }
 
-fn entries(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let names = entries.take(MAX_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| name.parse::<RunName>().is_ok()).collect();
-    names.sort();
-    names
-}
-
 /// The file of a definition in a folder of them.
-fn file_in(kind: RunKind, folder: &Path, name: &str) -> Option<PathBuf> {
-    let files = match kind {
-        RunKind::Loop => return loop_file(&folder.join(name)),
-        RunKind::Pipeline => ["", ".yaml", ".yml"].map(|end| folder.join(format!("{name}{end}"))),
-    };
-    files.into_iter().find(|path| path.is_file())
+fn file_in(kind: RunKind, folder: &Path, name: &str) -> io::Result<Option<PathBuf>> {
+    match kind {
+        RunKind::Loop => loop_file(&folder.join(name)),
+        RunKind::Pipeline => first_file(["", ".yaml", ".yml"].map(|end| folder.join(format!("{name}{end}")))),
+    }
 }
 
-fn loop_file(folder: &Path) -> Option<PathBuf> {
-    ["loop.yaml", "stage.yaml"].iter().map(|file| folder.join(file)).find(|path| path.is_file())
+fn loop_file(folder: &Path) -> io::Result<Option<PathBuf>> {
+    first_file(["loop.yaml", "stage.yaml"].map(|file| folder.join(file)))
+}
+
+fn first_file<const N: usize>(files: [PathBuf; N]) -> io::Result<Option<PathBuf>> {
+    for file in files {
+        if is_file(&file)? {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
 }
 
 fn read(kind: RunKind, file: &Path, origin: DefinitionOrigin) -> Result<DefinitionSource, PlanError> {
@@ -238,56 +252,86 @@ fn read(kind: RunKind, file: &Path, origin: DefinitionOrigin) -> Result<Definiti
         _ => (file.file_stem(), Prompts::BuiltIn(&[])),
     };
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
-    let bytes = read_bounded(file, yaml::MAX_BYTES as u64)?;
+    // One byte more than allowed, so that the parser sees that it is too large.
+    let bytes = match bounded::start_of(file, yaml::MAX_BYTES as u64 + 1) {
+        Ok(part) => part.bytes,
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            return Err(PlanError::NotAFile { path: file.to_owned() });
+        }
+        Err(error) => return Err(error.into()),
+    };
     Ok(DefinitionSource { name, origin, file: file.display().to_string(), bytes, prompts })
 }
 
-/// Reads one byte more than `max` at most, so that the caller sees that the file is too large; only regular files.
-fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>, PlanError> {
-    match bounded::start_of(path, max + 1) {
-        Ok(part) => Ok(part.bytes),
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(PlanError::NotAFile { path: path.to_owned() }),
-        Err(error) => Err(error.into()),
+/// Why there is no prompt.
+#[derive(Debug)]
+pub(super) enum PromptError {
+    /// The definition is wrong.
+    Fault { what: String, fix: String },
+    /// It cannot be read, right or wrong.
+    Io(io::Error),
+}
+
+impl From<io::Error> for PromptError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl PromptError {
+    fn fault(what: String, fix: impl Into<String>) -> Self {
+        Self::Fault { what, fix: fix.into() }
     }
 }
 
 impl Prompts {
-    /// The text of a prompt and its file. `name` is the value of `prompt:`. An error has what is wrong and how to fix it.
-    pub(super) fn read(&self, name: Option<&str>) -> Result<(String, String), (String, String)> {
+    /// The text of a prompt and its file. `name` is the value of `prompt:`.
+    pub(super) fn read(&self, name: Option<&str>) -> Result<(String, String), PromptError> {
         let wanted = name.unwrap_or("prompt");
         let is_plain = Path::new(wanted).components().all(|part| matches!(part, Component::Normal(_)));
         if !is_plain || wanted.is_empty() {
             let what = format!("the prompt `{wanted}` is not in the loop type's folder");
-            return Err((what, "name a file in it".into()));
+            return Err(PromptError::fault(what, "name a file in it"));
         }
         let stem = wanted.strip_suffix(".md").unwrap_or(wanted);
         let stem = stem.strip_prefix("prompts/").unwrap_or(stem);
         let files = [format!("prompts/{stem}.md"), format!("{stem}.md")];
-        let missing = || (format!("there is no prompt `{wanted}`"), format!("create `{}` or `{}`", files[1], files[0]));
         match self {
             Self::BuiltIn(prompts) => {
-                let found = files.iter().find_map(|file| prompts.iter().find(|(name, _)| name == file));
-                let (file, text) = found.ok_or_else(missing)?;
-                Ok(((*text).to_owned(), format!("<built in>/{file}")))
+                for file in &files {
+                    if let Some((_, text)) = prompts.iter().find(|(name, _)| name == file) {
+                        return Ok(((*text).to_owned(), format!("<built in>/{file}")));
+                    }
+                }
             }
             Self::Folder(folder) => {
-                let path = files.iter().map(|file| folder.join(file)).find(|path| path.exists()).ok_or_else(missing)?;
-                read_prompt(folder, &path).map(|text| (text, path.display().to_string()))
+                for path in files.iter().map(|file| folder.join(file)) {
+                    if folder::entry(&path)?.is_some() {
+                        return read_prompt(folder, &path).map(|text| (text, path.display().to_string()));
+                    }
+                }
             }
         }
+        let fix = format!("create `{}` or `{}`", files[1], files[0]);
+        Err(PromptError::fault(format!("there is no prompt `{wanted}`"), fix))
     }
 }
 
-fn read_prompt(folder: &Path, path: &Path) -> Result<String, (String, String)> {
+fn read_prompt(folder: &Path, path: &Path) -> Result<String, PromptError> {
     let shown = path.display();
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let inside = real(folder).zip(real(path)).is_some_and(|(folder, path)| path.starts_with(folder));
-    if !inside {
-        return Err((format!("`{shown}` is a link that leaves its folder"), "put the prompt into the folder".into()));
+    if !fs_err::canonicalize(path)?.starts_with(fs_err::canonicalize(folder)?) {
+        let what = format!("`{shown}` is a link that leaves its folder");
+        return Err(PromptError::fault(what, "put the prompt into the folder"));
     }
-    let bytes = read_bounded(path, MAX_PROMPT).map_err(|error| (error.to_string(), "make it readable".to_owned()))?;
+    let bytes = match bounded::start_of(path, MAX_PROMPT + 1) {
+        Ok(part) => part.bytes,
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            return Err(PromptError::fault(error.to_string(), "put the text into a plain file"));
+        }
+        Err(error) => return Err(error.into()),
+    };
     if bytes.len() as u64 > MAX_PROMPT {
-        return Err((format!("`{shown}` is larger than {MAX_PROMPT} bytes"), "shorten it".into()));
+        return Err(PromptError::fault(format!("`{shown}` is larger than {MAX_PROMPT} bytes"), "shorten it"));
     }
-    String::from_utf8(bytes).map_err(|_| (format!("`{shown}` is not UTF-8 text"), "save it as UTF-8".into()))
+    String::from_utf8(bytes).map_err(|_| PromptError::fault(format!("`{shown}` is not UTF-8 text"), "save it as UTF-8"))
 }

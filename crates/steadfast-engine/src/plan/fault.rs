@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::io;
 use std::rc::Rc;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,13 @@ const MAX_FAULTS: usize = 100;
 
 /// The faults found so far. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Faults(Rc<RefCell<Vec<Fault>>>);
+pub(super) struct Faults(Rc<RefCell<Found>>);
+
+#[derive(Debug, Default)]
+struct Found {
+    faults: Vec<Fault>,
+    unreadable: Option<io::Error>,
+}
 
 impl Faults {
     /// The first line of a file.
@@ -46,9 +53,19 @@ impl Faults {
 
     /// Sorted by file and line.
     pub(super) fn list(&self) -> Vec<Fault> {
-        let mut list = self.0.borrow().clone();
+        let mut list = self.0.borrow().faults.clone();
         list.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         list
+    }
+
+    /// Why a file could not be read. That is no fault of the definition, which may be right.
+    pub(super) fn unreadable(&self, error: io::Error) {
+        self.0.borrow_mut().unreadable.get_or_insert(error);
+    }
+
+    /// The first file that could not be read.
+    pub(super) fn take_unreadable(&self) -> Option<io::Error> {
+        self.0.borrow_mut().unreadable.take()
     }
 }
 
@@ -73,6 +90,12 @@ impl Location {
         self.faults.file(file)
     }
 
+    /// Reports that what is named here could not be read.
+    pub(super) fn unreadable<T>(&self, error: io::Error) -> Option<T> {
+        self.faults.unreadable(error);
+        None
+    }
+
     pub(super) fn error(&self, what: impl Into<String>, fix: impl Into<String>) {
         self.add(Level::Error, what.into(), fix.into());
     }
@@ -94,7 +117,7 @@ impl Location {
 
     fn add(&self, level: Level, what: String, fix: String) {
         let fault = Fault { file: self.file.to_string(), line: self.line, level, what, fix };
-        let mut list = self.faults.0.borrow_mut();
+        let list = &mut self.faults.0.borrow_mut().faults;
         let is_full = list.iter().filter(|other| other.level == level).count() >= MAX_FAULTS;
         if !is_full && !list.contains(&fault) {
             list.push(fault);

@@ -246,9 +246,12 @@ impl StageReader<'_> {
             Ok(source) => {
                 let LoopDef { stage: def, limits, .. } = stage::read_loop(&source, self.faults)?;
                 let limits = limits.on().unwrap_or_default();
-                let used = UsedDefinition::of(RunKind::Loop, &source, Some(&def), self.catalogue);
-                Some(UsedLoop { def, limits, used })
+                match UsedDefinition::of(RunKind::Loop, &source, Some(&def), self.catalogue) {
+                    Ok(used) => Some(UsedLoop { def, limits, used }),
+                    Err(error) => at.unreadable(error),
+                }
             }
+            Err(PlanError::Io(error)) => at.unreadable(error),
             Err(PlanError::NoDefinitionNamed { known, .. }) => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));
                 let fix = format!(

@@ -5,7 +5,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::{AgentKind, EnvVariable};
 
 use super::agents::{AgentDef, agent, agents};
-use super::catalogue::DefinitionSource;
+use super::catalogue::{DefinitionSource, PromptError};
 use super::fault::{Faults, Location};
 use super::keys::{
     Inherit as _, LocatedText, Setting, Value, count, count_or_zero, duration, keys, located_text, text, texts,
@@ -271,12 +271,12 @@ pub(super) fn read_loop(source: &DefinitionSource, faults: &Faults) -> Option<Lo
         at.warning(what, format!("write `name: {}`", source.name));
     }
     def.stage = def.stage.without_termination();
-    def.stage.prompt = Some(read_prompt(def.stage.prompt.as_ref(), source, &at));
+    def.stage.prompt = Some(read_prompt(def.stage.prompt.as_ref(), source, &at, faults));
     Some(def)
 }
 
 /// `prompt:` names a file beside `loop.yaml`; a text of several lines is the prompt itself.
-fn read_prompt(stated: Option<&StagePrompt>, source: &DefinitionSource, at: &Location) -> StagePrompt {
+fn read_prompt(stated: Option<&StagePrompt>, source: &DefinitionSource, at: &Location, faults: &Faults) -> StagePrompt {
     let name = match stated {
         Some(prompt) if prompt.text.trim().is_empty() || prompt.text.trim().contains('\n') => return prompt.clone(),
         Some(prompt) => Some(prompt.text.as_str()),
@@ -290,8 +290,11 @@ fn read_prompt(stated: Option<&StagePrompt>, source: &DefinitionSource, at: &Loc
             }
             StagePrompt::of_file(&file, text)
         }
-        Err((what, fix)) => {
-            stated.map_or(at, |prompt| &prompt.at).error(what, fix);
+        Err(error) => {
+            match error {
+                PromptError::Fault { what, fix } => stated.map_or(at, |prompt| &prompt.at).error(what, fix),
+                PromptError::Io(error) => faults.unreadable(error),
+            }
             StagePrompt::of_file(at, String::new())
         }
     }

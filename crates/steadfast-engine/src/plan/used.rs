@@ -2,6 +2,7 @@
 //! because of it. Trust is decided from these, because reading the files again could return other text.
 
 use std::collections::BTreeSet;
+use std::io;
 
 use sha2::{Digest as _, Sha256};
 use steadfast_model::run::{Rule, RunKind, StagePlan};
@@ -30,17 +31,22 @@ pub struct UsedDefinition {
 }
 
 impl UsedDefinition {
-    pub(super) fn of(kind: RunKind, source: &DefinitionSource, def: Option<&StageDef>, catalogue: &Catalogue) -> Self {
+    pub(super) fn of(
+        kind: RunKind,
+        source: &DefinitionSource,
+        def: Option<&StageDef>,
+        catalogue: &Catalogue,
+    ) -> io::Result<Self> {
         let prompt = def.and_then(|def| def.prompt.as_ref()?.in_file());
-        Self {
+        Ok(Self {
             kind,
             origin: source.origin,
             file: source.file.clone(),
             sha256: text::hex(&Sha256::digest(&source.bytes)),
-            shadows: catalogue.shadows(kind, &source.name),
+            shadows: catalogue.shadows(kind, &source.name)?,
             commands: Vec::new(),
             prompt: prompt.map(|(file, text)| (file.to_owned(), text::hex(&Sha256::digest(text)))),
-        }
+        })
     }
 
     /// Adds commands that are not in the list yet.

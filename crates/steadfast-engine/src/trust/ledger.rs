@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use steadfast_system::{bounded, paths};
 
 use super::{Repository, TrustItem};
-use crate::durable;
+use crate::{durable, lock};
 
 const LONGEST: u64 = 64 * 1024 * 1024;
+/// How long a change waits for another one, which takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
@@ -42,11 +45,20 @@ impl Ledger {
         })
     }
 
-    pub fn write(&self, home: &Path) -> io::Result<()> {
+    /// Reads the ledger, changes it and writes it back. Changes of other processes wait, so that none is lost.
+    pub fn update<T>(home: &Path, change: impl FnOnce(&mut Self) -> T) -> io::Result<T> {
         paths::create_private_dir(home)?;
-        let mut text = serde_json::to_vec_pretty(self)?;
+        let lock = lock::open(&home.join("trust.lock"))?;
+        if !lock::lock_within(&lock, PATIENCE, || false)? {
+            let message = format!("{} is in use by another process", Self::path(home).display());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        let mut ledger = Self::read(home)?;
+        let changed = change(&mut ledger);
+        let mut text = serde_json::to_vec_pretty(&ledger)?;
         text.push(b'\n');
-        durable::replace(&Self::path(home), &text)
+        durable::replace(&Self::path(home), &text)?;
+        Ok(changed)
     }
 
     pub fn state(&self, repository: &Repository, item: &TrustItem) -> State {

@@ -2,11 +2,11 @@
 //! recipes of `make`, `just` and `npm run`. A file that a command only reads is left out, because agents change such files
 //! all the time.
 
-use std::io::Read as _;
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use steadfast_system::bounded;
+use steadfast_system::{bounded, folder};
 
 /// Programs that run the file which follows them.
 const RUNNERS: [&str; 24] = [
@@ -48,9 +48,11 @@ pub(super) const PACKAGE: &str = "package.json";
 const ENTERS: [&str; 8] = ["cd", "-C", "--directory", "--prefix", "--cwd", "--dir", "-d", "--working-directory"];
 /// A command with more words is not looked at further.
 const MOST_WORDS: usize = 10_000;
+/// No directory with a recipe has more entries.
+const MOST_ENTRIES: usize = 100_000;
 
 /// The files that a command runs; `root` is the top of the repository.
-pub(super) fn named_in(command: &str, project: &Path, root: &Path) -> Vec<PathBuf> {
+pub(super) fn named_in(command: &str, project: &Path, root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut add = |file: PathBuf| {
         if !found.contains(&file) {
@@ -70,7 +72,7 @@ pub(super) fn named_in(command: &str, project: &Path, root: &Path) -> Vec<PathBu
             }
             recipes.extend(recipes_of(word));
             for file in files_of(word, &places).filter(|file| file.is_file()).collect::<Vec<_>>() {
-                if runs_next || is_script(&file) {
+                if runs_next || is_script(&file)? {
                     add(file);
                 }
             }
@@ -79,14 +81,20 @@ pub(super) fn named_in(command: &str, project: &Path, root: &Path) -> Vec<PathBu
             before = word;
         }
         for names in recipes {
-            places.iter().flat_map(|place| recipe_files(names, place, root)).for_each(&mut add);
+            for place in &places {
+                recipe_files(names, place, root)?.into_iter().for_each(&mut add);
+            }
         }
     }
     // Names with spaces.
     for word in shlex::Shlex::new(command).take(MOST_WORDS) {
-        files_of(&word, &places).filter(|file| file.is_file() && is_script(file)).for_each(&mut add);
+        for file in files_of(&word, &places).filter(|file| file.is_file()) {
+            if is_script(&file)? {
+                add(file);
+            }
+        }
     }
-    found
+    Ok(found)
 }
 
 /// Where a word may point to. `$DIR/x.sh` is tried as `x.sh`, since variables that name the project are common.
@@ -106,18 +114,18 @@ fn recipes_of(word: &str) -> Option<&'static [&'static str]> {
 }
 
 /// The recipes that a program finds in a directory. All but `make` look in the directories above it as well.
-fn recipe_files(names: &[&str], place: &Path, root: &Path) -> Vec<PathBuf> {
+fn recipe_files(names: &[&str], place: &Path, root: &Path) -> io::Result<Vec<PathBuf>> {
     let climbs = !names.contains(&"makefile");
     let above = place.ancestors().skip(1).filter(|above| climbs && above.starts_with(root));
-    let in_directory = |directory: &Path| -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-        let is_recipe = |name: &str| names.contains(&name.to_ascii_lowercase().as_str());
-        let found = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_recipe));
-        let mut files: Vec<PathBuf> = found.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-        files.sort();
-        files
-    };
-    std::iter::once(place).chain(above).map(in_directory).find(|found| !found.is_empty()).unwrap_or_default()
+    for directory in std::iter::once(place).chain(above) {
+        let found = folder::names(directory, MOST_ENTRIES)?;
+        let found = found.iter().filter(|name| names.contains(&name.to_ascii_lowercase().as_str()));
+        let files: Vec<PathBuf> = found.map(|name| directory.join(name)).filter(|path| path.is_file()).collect();
+        if !files.is_empty() {
+            return Ok(files);
+        }
+    }
+    Ok(Vec::new())
 }
 
 fn is_runner(word: &str) -> bool {
@@ -126,14 +134,22 @@ fn is_runner(word: &str) -> bool {
     RUNNERS.contains(&name) || RUNNERS.contains(&word)
 }
 
-fn is_script(file: &Path) -> bool {
+fn is_script(file: &Path) -> io::Result<bool> {
     let has_end = file.extension().and_then(|end| end.to_str()).is_some_and(|end| SCRIPT_ENDS.contains(&end));
     let is_executable = || std::fs::metadata(file).is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
+    if has_end || is_executable() {
+        return Ok(true);
+    }
     let mut start = [0; 2];
-    let mut is_marked =
-        || bounded::open(file).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!";
-    has_end || is_executable() || is_marked()
+    match bounded::open(file).and_then(|mut file| file.read_exact(&mut start)) {
+        Ok(()) => Ok(start == *b"#!"),
+        // What is too short for a mark, is no file, or may not be read cannot be run as a script.
+        Err(error) if CANNOT_RUN.contains(&error.kind()) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
+
+const CANNOT_RUN: [ErrorKind; 3] = [ErrorKind::UnexpectedEof, ErrorKind::InvalidInput, ErrorKind::PermissionDenied];
 
 #[cfg(test)]
 mod tests {
@@ -167,8 +183,11 @@ mod tests {
             ("", &[]),
         ] {
             let expected: Vec<PathBuf> = expected.iter().map(|file| project.join(file)).collect();
-            let found: Vec<PathBuf> =
-                named_in(command, project, project).iter().map(|file| fs_err::canonicalize(file).unwrap()).collect();
+            let found: Vec<PathBuf> = named_in(command, project, project)
+                .unwrap()
+                .iter()
+                .map(|file| fs_err::canonicalize(file).unwrap())
+                .collect();
             assert_eq!(found, expected, "{command}");
         }
     }
@@ -195,7 +214,7 @@ mod tests {
             ("makeinfo x; cargo test; justice", &[]),
         ] {
             let expected: Vec<PathBuf> = expected.iter().map(|file| root.join(file)).collect();
-            assert_eq!(named_in(command, &project, &root), expected, "{command}");
+            assert_eq!(named_in(command, &project, &root).unwrap(), expected, "{command}");
         }
     }
 }

@@ -72,11 +72,9 @@ fn trust_is_kept_by_repository_and_content() {
     let home = world.at("home");
     let repository = Repository::of(&world.project);
     let items = repository.scripts(&[world.at("repo/web/p.yaml"), world.at("repo/p.yaml")]).unwrap();
-    let mut ledger = Ledger::read(&home).unwrap();
-    assert_eq!(ledger.state(&repository, &items[0]), State::New);
-    ledger.trust(&repository, &items);
-    ledger.write(&home).unwrap();
-    let mut ledger = Ledger::read(&home).unwrap();
+    assert_eq!(Ledger::read(&home).unwrap().state(&repository, &items[0]), State::New);
+    Ledger::update(&home, |ledger| ledger.trust(&repository, &items)).unwrap();
+    let ledger = Ledger::read(&home).unwrap();
     assert!(items.iter().all(|item| ledger.state(&repository, item) == State::Trusted));
     fs_err::write(world.at("repo/p.yaml"), "y").unwrap();
     let changed = repository.scripts(&[world.at("repo/p.yaml")]).unwrap();
@@ -84,10 +82,29 @@ fn trust_is_kept_by_repository_and_content() {
     // A subdirectory of the repository has the same answers; another repository has none.
     assert_eq!(ledger.state(&Repository::of(&world.at("repo")), &items[0]), State::Trusted);
     assert_eq!(ledger.state(&Repository::of(&world.at("other")), &items[0]), State::New);
-    assert_eq!(ledger.revoke(&repository, Some(&items[..1])), 1);
-    assert_eq!(ledger.revoke(&repository, None), 1);
-    assert_eq!(ledger, Ledger::default());
+    let revoke = |items| Ledger::update(&home, |ledger| ledger.revoke(&repository, items)).unwrap();
+    assert_eq!(revoke(Some(&items[..1])), 1);
+    assert_eq!(revoke(None), 1);
+    assert_eq!(Ledger::read(&home).unwrap(), Ledger::default());
     // What earlier versions wrote counts no more.
     fs_err::write(Ledger::path(&home), "{\"/a/loop.yaml\": \"00\"}").unwrap();
     assert_eq!(Ledger::read(&home).unwrap(), Ledger::default());
+}
+
+#[test]
+fn trust_given_by_two_processes_at_once_is_kept() {
+    let world = World::new();
+    let (home, repository) = (world.at("home"), Repository::of(&world.project));
+    let files: Vec<PathBuf> = (0..24).map(|number| world.at("repo").join(format!("{number}.sh"))).collect();
+    files.iter().for_each(|file| fs_err::write(file, "x").unwrap());
+    let items = repository.scripts(&files).unwrap();
+    std::thread::scope(|scope| {
+        for item in &items {
+            scope.spawn(|| {
+                Ledger::update(&home, |ledger| ledger.trust(&repository, std::slice::from_ref(item))).unwrap()
+            });
+        }
+    });
+    let ledger = Ledger::read(&home).unwrap();
+    assert!(items.iter().all(|item| ledger.state(&repository, item) == State::Trusted), "{ledger:?}");
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResul
             start_planned(&context, planned, &arguments.loop_type, arguments.name.as_deref(), &arguments.how)
         }
         LoopVerb::OnRun(verb) => runs::on_run(&context, &verb),
-        LoopVerb::Types => Ok(listed(&catalogue.list(RunKind::Loop), "loop types")),
+        LoopVerb::Types => Ok(listed(&catalogue.list(RunKind::Loop)?, "loop types")),
         LoopVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
@@ -61,7 +61,7 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
         PipelineVerb::OnRun(verb) => runs::on_run(&context, &verb),
         PipelineVerb::Approve(arguments) => runs::answer(&context, &arguments, true),
         PipelineVerb::Reject(arguments) => runs::answer(&context, &arguments, false),
-        PipelineVerb::Types => Ok(listed(&catalogue.list(RunKind::Pipeline), "pipelines")),
+        PipelineVerb::Types => Ok(listed(&catalogue.list(RunKind::Pipeline)?, "pipelines")),
         PipelineVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let path = base.join("pipelines").join(format!("{name}.yaml"));

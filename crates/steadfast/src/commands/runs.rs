@@ -48,7 +48,7 @@ pub(super) use background::restart;
 pub(super) use on_fleet::senseless as senseless_on_fleet;
 pub(super) use report::of_any_kind as report_of_any_kind;
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, input_files, inputs_text, start};
-pub(super) use trust::{ledger, refuse_agent, trust_new};
+pub(super) use trust::{ledger, record, refuse_agent, revoke, trust_new};
 pub(super) use unpublished::publish_owed;
 pub(super) use view::{faults_json, format_faults};
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use steadfast_engine::plan::{
     DefinitionOrigin, Overrides, PlanError, Planned, UsedDefinition, plan_loop, plan_pipeline,
 };
-use steadfast_engine::trust::{Ledger, Repository, State, TrustItem};
+use steadfast_engine::trust::{Repository, State, TrustItem};
 use steadfast_model::host::Host;
 use steadfast_model::run::RunKind;
 use steadfast_model::text;
@@ -27,18 +27,17 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
         Some(name) => repository.items_of_definitions(&named(&context, name)?)?,
         None => all(&context, &repository)?,
     };
-    let mut ledger = runs::ledger(&context)?;
     if arguments.revoke {
         runs::refuse_agent(&context)?;
-        let count = ledger.revoke(&repository, arguments.name.as_ref().map(|_| items.as_slice()));
-        ledger.write(&context.paths.home)?;
+        let count = runs::revoke(&context, &repository, arguments.name.as_ref().map(|_| items.as_slice()))?;
         let text = format!("{} no longer trusted", text::count(count, "file"));
         return Ok(CommandOutput { text, json: json!({"revoked": count}), code: 0 });
     }
-    let states = |ledger: &Ledger| -> Vec<(TrustItem, State)> {
-        items.iter().map(|item| (item.clone(), ledger.state(&repository, item))).collect()
+    let states = || -> Result<Vec<(TrustItem, State)>, CliError> {
+        let ledger = runs::ledger(&context)?;
+        Ok(items.iter().map(|item| (item.clone(), ledger.state(&repository, item))).collect())
     };
-    let before = states(&ledger);
+    let before = states()?;
     let is_open = before.iter().any(|(_, state)| *state != State::Trusted);
     if arguments.list || !is_open || is_json && !arguments.yes {
         return Ok(listed(&repository, &before, 0));
@@ -59,9 +58,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
             ));
         }
     }
-    ledger.trust(&repository, &items);
-    ledger.write(&context.paths.home)?;
-    let listed = listed(&repository, &states(&ledger), 0);
+    runs::record(&context, &repository, &items)?;
+    let listed = listed(&repository, &states()?, 0);
     Ok(CommandOutput { text: if arguments.yes { listed.text } else { "trusted".to_owned() }, ..listed })
 }
 
@@ -69,6 +67,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &TrustArgs, is_json: bool) -> Co
 fn named(context: &RunContext, name: &str) -> Result<Vec<UsedDefinition>, CliError> {
     let (of_loop, of_pipeline) = (plan(context, RunKind::Loop, name), plan(context, RunKind::Pipeline, name));
     match (of_loop, of_pipeline) {
+        (Err(PlanError::Io(error)), _) | (_, Err(PlanError::Io(error))) => Err(error.into()),
         (Ok(of_loop), Ok(of_pipeline)) => Ok(of_loop.used.into_iter().chain(of_pipeline.used).collect()),
         (Ok(planned), Err(_)) | (Err(_), Ok(planned)) => Ok(planned.used),
         (Err(PlanError::NoDefinitionNamed { .. }), Err(PlanError::NoDefinitionNamed { .. })) => {
@@ -100,14 +99,16 @@ fn all(context: &RunContext, repository: &Repository) -> Result<Vec<TrustItem>, 
         }
     };
     for kind in [RunKind::Loop, RunKind::Pipeline] {
-        let definitions = context.catalogue().list(kind);
+        let definitions = context.catalogue().list(kind)?;
         for definition in definitions.iter().filter(|definition| definition.origin == DefinitionOrigin::Project) {
-            if let Ok(planned) = plan(context, kind, &definition.name) {
-                add(repository.items_of_definitions(&planned.used)?);
-            } else {
-                let (file, name) = (repository.shown(Path::new(&definition.file)), &definition.name);
-                let hint = format!("see `steadfast {kind} validate {name}`");
-                output::note(&format!("note: {file} has errors and is left out: {hint}"));
+            match plan(context, kind, &definition.name) {
+                Ok(planned) => add(repository.items_of_definitions(&planned.used)?),
+                Err(PlanError::Io(error)) => return Err(error.into()),
+                Err(_) => {
+                    let (file, name) = (repository.shown(Path::new(&definition.file)), &definition.name);
+                    let hint = format!("see `steadfast {kind} validate {name}`");
+                    output::note(&format!("note: {file} has errors and is left out: {hint}"));
+                }
             }
         }
     }

@@ -356,6 +356,21 @@ fn trust_lists_everything_whole_and_can_be_taken_back() {
 }
 
 #[test]
+fn nothing_is_trusted_if_a_part_cannot_be_read() {
+    for place in ["loops", "pipelines", "loops/more", "loops/more/loop.yaml", "loops/fix/prompt.md"] {
+        let world = World::new();
+        add_loop(&world, ".claude/loops/fix");
+        let place = world.in_project(&format!(".claude/{place}"));
+        let _ = std::fs::remove_dir_all(&place).or_else(|_| std::fs::remove_file(&place));
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        symlink(place.file_name().unwrap(), &place).unwrap();
+        for how in ["--yes", "--list"] {
+            typed(&world, &["trust", how]).fails_with(4, &place.display().to_string());
+        }
+    }
+}
+
+#[test]
 fn every_command_is_shown_however_many_there_are() {
     let world = World::new();
     let commands: Vec<String> = (1..=30).map(|number| format!("touch ran-{number}; true")).collect();

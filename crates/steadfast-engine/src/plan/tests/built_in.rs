@@ -7,7 +7,7 @@ use crate::plan::scaffold::{Readers, new_loop, new_pipeline};
 #[test]
 fn everything_built_in_is_valid() {
     let world = World::new();
-    let loops: Vec<_> = world.catalogue.list(RunKind::Loop).into_iter().map(|listed| listed.name).collect();
+    let loops: Vec<_> = world.catalogue.list(RunKind::Loop).unwrap().into_iter().map(|listed| listed.name).collect();
     assert_eq!(loops, ["work", "improve-plan", "refine-beads", "idea-wizard"]);
     for name in &loops {
         assert_eq!(validate_loop(&world.catalogue, name).unwrap(), [], "{name}");
@@ -15,7 +15,7 @@ fn everything_built_in_is_valid() {
         let prompt = &planned.plan.stages[0].prompt;
         assert!(prompt.contains("${PROGRESS}") && prompt.contains("${RESULT}"), "{name}");
     }
-    let pipelines = world.catalogue.list(RunKind::Pipeline);
+    let pipelines = world.catalogue.list(RunKind::Pipeline).unwrap();
     assert_eq!(pipelines.len(), 6);
     for listed in pipelines {
         assert_eq!(validate_pipeline(&world.catalogue, &listed.name).unwrap(), [], "{}", listed.name);

@@ -12,7 +12,7 @@ fn the_project_comes_before_the_home_and_that_before_what_is_built_in() {
     world.add_loop("work", "description: of the project");
     assert_eq!(origin("work"), DefinitionOrigin::Project);
     assert_eq!(world.catalogue.find_loop("./.claude/loops/work").unwrap().origin, DefinitionOrigin::Path);
-    let listed = world.catalogue.list(RunKind::Loop);
+    let listed = world.catalogue.list(RunKind::Loop).unwrap();
     let work: Vec<_> = listed.iter().filter(|listed| listed.name == "work").collect();
     assert_eq!(work.len(), 1);
     assert_eq!(work[0].description.as_deref(), Some("of the project"));
@@ -45,7 +45,7 @@ fn the_project_comes_before_the_home_and_that_before_what_is_built_in() {
     );
     world.write("project/Code-Review.YAML", "");
     assert_eq!(origin("Code-Review.YAML"), Some(DefinitionOrigin::Path));
-    let listed = world.catalogue.list(RunKind::Pipeline);
+    let listed = world.catalogue.list(RunKind::Pipeline).unwrap();
     assert_eq!(listed.iter().filter(|listed| listed.name == "full-refine").count(), 1);
 }
 
@@ -78,6 +78,44 @@ fn an_unknown_name_is_reported_with_the_nearest_one() {
     }
     let named = plan_loop(&world.catalogue, "work", Some("../x"), &Overrides::default());
     assert!(matches!(named, Err(PlanError::Name(_))), "{named:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_and_never_absent() {
+    // A link to itself cannot be followed by root either.
+    let unreadable = |place: &str| {
+        let world = World::new();
+        world.add_loop("mine", "completion: fixed-n");
+        world.write("project/p.yaml", "stages: [{name: a, loop: mine}]");
+        let place = world.catalogue.project.join(".claude").join(place);
+        let _ = fs_err::remove_dir_all(&place).or_else(|_| fs_err::remove_file(&place));
+        fs_err::create_dir_all(place.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(place.file_name().unwrap(), &place).unwrap();
+        (world, place)
+    };
+    let is_read_error = |error: PlanError, place: &Path| match error {
+        PlanError::Io(error) => error.to_string().contains(&*place.to_string_lossy()),
+        _ => false,
+    };
+    // `work` is built in, but the one of the project comes first.
+    for (place, name) in
+        [("loops", "mine"), ("loops", "work"), ("loops/mine/loop.yaml", "mine"), ("loops/mine", "mine")]
+    {
+        let (world, place) = unreadable(place);
+        let error = plan_loop(&world.catalogue, name, None, &Overrides::default()).unwrap_err();
+        assert!(is_read_error(error, &place), "{name}, {place:?}");
+        assert!(is_read_error(world.catalogue.list(RunKind::Loop).unwrap_err(), &place), "{place:?}");
+        assert!(is_read_error(check_project(&world.catalogue).unwrap_err(), &place), "{place:?}");
+    }
+    for place in ["loops", "loops/mine/prompt.md"] {
+        let (world, place) = unreadable(place);
+        let error = plan_pipeline(&world.catalogue, "./p.yaml", None, &Overrides::default(), 0).unwrap_err();
+        assert!(is_read_error(error, &place), "{place:?}");
+    }
+    let (world, place) = unreadable("pipelines");
+    assert!(is_read_error(world.catalogue.list(RunKind::Pipeline).unwrap_err(), &place));
+    let error = plan_pipeline(&world.catalogue, "nowhere", None, &Overrides::default(), 0).unwrap_err();
+    assert!(is_read_error(error, &place));
 }
 
 #[test]

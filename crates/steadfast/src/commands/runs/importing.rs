@@ -24,13 +24,14 @@ const DEFINITION: &str = "pipeline.yaml";
 
 pub(super) fn import(context: &RunContext, dry_run: bool, trusted: bool) -> CommandResult {
     let found = old_state::read(&context.project)?;
+    let types = types(context)?;
     for warning in &found.warnings {
         output::note(&text::printable(warning));
     }
     let mut lines = Vec::new();
     let mut objects = Vec::new();
     for old in &found.runs {
-        let taken = match take_over(context, old, dry_run, trusted) {
+        let taken = match take_over(context, &types, old, dry_run, trusted) {
             Err(error) if error.code == code::WRONG_STATE => {
                 output::note(&format!("{}; {}", error.message, error.hint));
                 continue;
@@ -96,13 +97,19 @@ impl Taken {
     }
 }
 
-fn take_over(context: &RunContext, old: &OldRun, dry_run: bool, trusted: bool) -> Result<Taken, CliError> {
+fn take_over(
+    context: &RunContext,
+    types: &[String],
+    old: &OldRun,
+    dry_run: bool,
+    trusted: bool,
+) -> Result<Taken, CliError> {
     let mut store = Store::open(&context.paths.store)?;
     let known = store.read().run(&old.id)?;
     if known.as_ref().is_some_and(|row| !row.plan.is_history_only() || row.run.status == RunStatus::Running) {
         return Ok(Taken { is_new: false, dry_run, is_completed: false, missing: Vec::new(), notes: Vec::new() });
     }
-    let (ready, missing) = match plan_of(context, old, trusted) {
+    let (ready, missing) = match plan_of(context, types, old, trusted) {
         Ok(ready) => (ready, Vec::new()),
         Err(why) => (Ready { inputs: old.inputs.clone(), ..Ready::of(history_only(old)) }, vec![why]),
     };
@@ -114,7 +121,7 @@ fn take_over(context: &RunContext, old: &OldRun, dry_run: bool, trusted: bool) -
     }
     if known.is_none() || is_completed {
         let text = starting::inputs_text(&plan, &inputs).unwrap_or_default();
-        let definition = old.definition.as_ref().and_then(|own| own.text(&context.project, &types(context)));
+        let definition = old.definition.as_ref().and_then(|own| own.text(&context.project, types));
         let definition = definition.filter(|_| plan.kind == RunKind::Pipeline);
         RunFolder::create(&context.paths.home, &old.id, definition.as_deref(), text.as_deref(), false)?;
         let folder = RunFolder::at(&context.paths.home, &old.id);
@@ -136,15 +143,14 @@ fn take_over(context: &RunContext, old: &OldRun, dry_run: bool, trusted: bool) -
 }
 
 /// The loop types that exist here.
-fn types(context: &RunContext) -> Vec<String> {
-    context.catalogue().list(RunKind::Loop).into_iter().map(|listed| listed.name).collect()
+fn types(context: &RunContext) -> Result<Vec<String>, CliError> {
+    Ok(context.catalogue().list(RunKind::Loop)?.into_iter().map(|listed| listed.name).collect())
 }
 
 /// The plan that continues a run, and its inputs. An error says what is missing and how to give it.
-fn plan_of(context: &RunContext, old: &OldRun, trusted: bool) -> Result<Ready, String> {
+fn plan_of(context: &RunContext, types: &[String], old: &OldRun, trusted: bool) -> Result<Ready, String> {
     let flags = Overrides { max: old.max_iterations.filter(|_| old.kind == RunKind::Loop), ..Overrides::default() };
     let again = format!("then `steadfast {} import` again", old.kind);
-    let types = types(context);
     if old.kind == RunKind::Loop && types.contains(&old.title) {
         let planned = plan_loop(&context.catalogue(), &old.title, Some(&old.name), &flags);
         return accepted(context, planned, old, &again, trusted);

@@ -125,13 +125,7 @@ pub(in crate::commands) fn refuse_agent(context: &RunContext) -> Result<(), CliE
 }
 
 pub(in crate::commands) fn ledger(context: &RunContext) -> Result<Ledger, CliError> {
-    Ledger::read(&context.paths.home).map_err(|error| match error.kind() {
-        ErrorKind::InvalidData => {
-            let hint = "remove the file; repositories then have to be trusted again";
-            CliError::new(code::ENVIRONMENT, error.to_string(), hint)
-        }
-        _ => error.into(),
-    })
+    Ledger::read(&context.paths.home).map_err(unreadable)
 }
 
 pub(in crate::commands) fn record(
@@ -139,7 +133,25 @@ pub(in crate::commands) fn record(
     repository: &Repository,
     items: &[TrustItem],
 ) -> Result<(), CliError> {
-    let mut ledger = ledger(context)?;
-    ledger.trust(repository, items);
-    Ok(ledger.write(&context.paths.home)?)
+    Ledger::update(&context.paths.home, |ledger| ledger.trust(repository, items)).map_err(unreadable)
+}
+
+/// Forgets these items; `None` forgets the whole repository. Returns how many files are no longer trusted.
+pub(in crate::commands) fn revoke(
+    context: &RunContext,
+    repository: &Repository,
+    items: Option<&[TrustItem]>,
+) -> Result<usize, CliError> {
+    Ledger::update(&context.paths.home, |ledger| ledger.revoke(repository, items)).map_err(unreadable)
+}
+
+fn unreadable(error: std::io::Error) -> CliError {
+    match error.kind() {
+        ErrorKind::InvalidData => {
+            let hint = "remove the file; repositories then have to be trusted again";
+            CliError::new(code::ENVIRONMENT, error.to_string(), hint)
+        }
+        ErrorKind::TimedOut => CliError::new(code::ENVIRONMENT, error.to_string(), "try again"),
+        _ => error.into(),
+    }
 }
