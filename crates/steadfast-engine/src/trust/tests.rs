@@ -96,12 +96,14 @@ fn trust_given_by_two_processes_at_once_is_kept() {
     let world = World::new();
     let (home, repository) = (world.at("home"), Repository::of(&world.project));
     let files: Vec<PathBuf> = (0..24).map(|number| world.at("repo").join(format!("{number}.sh"))).collect();
-    files.iter().for_each(|file| fs_err::write(file, "x").unwrap());
+    for file in &files {
+        fs_err::write(file, "x").unwrap();
+    }
     let items = repository.scripts(&files).unwrap();
     std::thread::scope(|scope| {
         for item in &items {
             scope.spawn(|| {
-                Ledger::update(&home, |ledger| ledger.trust(&repository, std::slice::from_ref(item))).unwrap()
+                Ledger::update(&home, |ledger| ledger.trust(&repository, std::slice::from_ref(item))).unwrap();
             });
         }
     });
