@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use steadfast_system::bounded;
+use steadfast_system::{bounded, folder};
 
 /// A file of a project that a client loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,13 +37,11 @@ pub(crate) fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut files, mut seen) = (Vec::new(), BTreeSet::new());
     let mut open = vec![(directory.to_owned(), 0)];
     while let Some((directory, depth)) = open.pop() {
-        let Ok(real) = fs_err::canonicalize(&directory) else { continue };
-        if !seen.insert(real) {
+        let paths = folder::paths(&directory, MOST + 1)?;
+        if paths.is_empty() || !seen.insert(fs_err::canonicalize(&directory)?) {
             continue;
         }
-        let Ok(entries) = fs_err::read_dir(&directory) else { continue };
-        for entry in entries {
-            let path = entry?.path();
+        for path in paths {
             if path.is_dir() {
                 open.push((path, depth + 1));
             } else {

@@ -3,7 +3,7 @@
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What is at a path, behind links, if there is something.
 pub fn entry(path: &Path) -> io::Result<Option<Metadata>> {
@@ -14,14 +14,20 @@ pub fn is_file(path: &Path) -> io::Result<bool> {
     Ok(entry(path)?.is_some_and(|found| found.is_file()))
 }
 
-/// The names in a folder, sorted; of more than `most`, any of them. None if there is no such folder.
-pub fn names(folder: &Path, most: usize) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
+/// What is in a folder, sorted; of more than `most`, any of them. Nothing if there is no such folder.
+pub fn paths(folder: &Path, most: usize) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
     for entry in unless_absent(fs_err::read_dir(folder))?.into_iter().flatten().take(most) {
-        names.extend(entry?.file_name().into_string());
+        paths.push(entry?.path());
     }
-    names.sort();
-    Ok(names)
+    paths.sort();
+    Ok(paths)
+}
+
+/// The names in a folder that are text.
+pub fn names(folder: &Path, most: usize) -> io::Result<Vec<String>> {
+    let paths = paths(folder, most)?;
+    Ok(paths.iter().filter_map(|path| path.file_name()?.to_str()).map(str::to_owned).collect())
 }
 
 fn unless_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {

@@ -59,8 +59,9 @@ struct Stat {
 
 /// Reads `/proc/PID/stat`; `None` on systems without `/proc`.
 fn stat(pid: i64) -> Option<Stat> {
-    let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may itself contain some.
+    let bytes = fs_err::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name may be no text. It is in parentheses and may itself contain some.
+    let text = String::from_utf8_lossy(&bytes);
     let (before, after) = text.rsplit_once(") ")?;
     let name = before.split_once(" (")?.1.to_owned();
     let fields: Vec<&str> = after.split(' ').collect();

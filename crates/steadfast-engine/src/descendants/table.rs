@@ -1,7 +1,14 @@
 //! The process table with parents and groups, for finding everything below a process.
 
 use std::collections::{BTreeSet, HashMap};
+#[cfg(target_os = "linux")]
+use std::{
+    io::{self, ErrorKind},
+    time::{Duration, Instant},
+};
 
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
 use steadfast_system::process;
 
 /// One live process.
@@ -15,17 +22,69 @@ pub(super) struct Entry {
     pub(super) started: String,
 }
 
-/// All live processes.
+/// How long a table that cannot be read is tried again.
+#[cfg(target_os = "linux")]
+const PATIENCE: Duration = Duration::from_mins(1);
+#[cfg(target_os = "linux")]
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// All live processes. If no file descriptor or memory is left to read all of them, this waits: a live agent that is
+/// taken for gone would be started again.
 #[cfg(target_os = "linux")]
 pub(super) fn read() -> Vec<Entry> {
-    let Ok(entries) = fs_err::read_dir("/proc") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| one(entry.file_name().to_str()?.parse().ok()?)).collect()
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (entries, is_whole) = read_once();
+        if is_whole || Instant::now() >= deadline {
+            return entries;
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
-/// One live process, from `/proc/PID/stat`.
+/// The processes that could be read, and whether these are all.
 #[cfg(target_os = "linux")]
-fn one(pid: i32) -> Option<Entry> {
-    let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+fn read_once() -> (Vec<Entry>, bool) {
+    let (mut found, mut is_whole) = (Vec::new(), true);
+    // Where /proc is not mounted, the system shows no processes.
+    match fs_err::read_dir("/proc") {
+        Ok(entries) => {
+            for entry in entries {
+                let name = entry.map(|entry| entry.file_name());
+                is_whole &= name.is_ok();
+                let pid = name.ok().and_then(|name| name.to_str()?.parse().ok());
+                match pid.map(stat_of) {
+                    Some(Ok(text)) => found.extend(text.and_then(|text| parse(pid?, &text))),
+                    Some(Err(_)) => is_whole = false,
+                    None => {}
+                }
+            }
+        }
+        Err(error) => is_whole = error.kind() == ErrorKind::NotFound,
+    }
+    (found, is_whole)
+}
+
+/// `None` if the process is gone or hidden.
+#[cfg(target_os = "linux")]
+fn stat_of(pid: i32) -> io::Result<Option<String>> {
+    let is_gone = |error: &io::Error| {
+        matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
+            || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+    };
+    #[expect(clippy::disallowed_methods, reason = "an error of fs_err has no number")]
+    let read = std::fs::read(format!("/proc/{pid}/stat"));
+    match read {
+        // The name of a process may be anything.
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// One live process, from its `/proc/PID/stat`.
+#[cfg(target_os = "linux")]
+fn parse(pid: i32, text: &str) -> Option<Entry> {
     // The name is in parentheses and may itself contain some.
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
     let number = |at: usize| fields.get(at).and_then(|field| field.parse::<i32>().ok());
@@ -48,7 +107,8 @@ pub(super) fn read() -> Vec<Entry> {
 /// Whether the process with this number started at that time, and lives.
 #[cfg(target_os = "linux")]
 pub(super) fn is_same(pid: i32, started: &str) -> bool {
-    one(pid).is_some_and(|entry| entry.started == started)
+    let entry = stat_of(pid).ok().flatten().and_then(|text| parse(pid, &text));
+    entry.is_some_and(|entry| entry.started == started)
 }
 
 /// Whether the process with this number started at that time, and lives.

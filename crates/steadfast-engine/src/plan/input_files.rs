@@ -1,6 +1,8 @@
 //! The inputs of a run: files, directories and patterns with `*`, `?` and `**`. Directories and patterns skip hidden
 //! files, and links are not followed out of the directory that was named.
 
+use std::fs::FileType;
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use super::inputs;
@@ -27,7 +29,7 @@ pub(super) fn input_patterns(value: &Value<'_>) -> Option<Vec<LocatedText>> {
     Some(patterns)
 }
 
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub enum InputError {
     #[error("there is no file for the input `{0}`")]
     Nothing(String),
@@ -35,6 +37,8 @@ pub enum InputError {
     TooMany { pattern: String },
     #[error("the input `{pattern}` leaves the project")]
     LeavesProject { pattern: String },
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 impl InputError {
@@ -43,6 +47,7 @@ impl InputError {
             Self::Nothing(_) => "name a file, a directory or a pattern such as `docs/*.md`",
             Self::TooMany { .. } => "name fewer files, or let the prompt say where they are",
             Self::LeavesProject { .. } => "name it with --input instead",
+            Self::Io(_) => "check that it can be read",
         }
     }
 }
@@ -55,10 +60,10 @@ pub fn input_files(base: &Path, pattern: &str, inside: bool) -> Result<Vec<PathB
     if whole.is_file() {
         search.files.push(whole);
     } else if whole.is_dir() {
-        search.all_below(&whole, 0);
+        search.all_below(&whole, 0)?;
     } else {
         let (fixed, rest) = split(&whole);
-        search.matching(&fixed, &rest, 0);
+        search.matching(&fixed, &rest, 0)?;
     }
     search.files.sort();
     search.files.dedup();
@@ -106,47 +111,55 @@ impl FileSearch {
         self.files.len() > MOST_FILES || self.looked_at > MOST_ENTRIES
     }
 
-    /// The names in a directory, without hidden ones.
-    fn entries(&mut self, directory: &Path) -> Vec<(String, std::fs::FileType)> {
-        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    /// The names in a directory, without hidden ones; none if there is no such directory.
+    fn entries(&mut self, directory: &Path) -> io::Result<Vec<(String, FileType)>> {
+        let entries = match fs_err::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(error),
+        };
         let mut names = Vec::new();
-        for entry in entries.flatten() {
+        for entry in entries {
+            let entry = entry?;
             self.looked_at += 1;
             if self.is_full() {
                 break;
             }
-            if let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type())
+            if let Ok(name) = entry.file_name().into_string()
                 && !name.starts_with('.')
             {
-                names.push((name, kind));
+                names.push((name, entry.file_type()?));
             }
         }
-        names
+        Ok(names)
     }
 
-    fn all_below(&mut self, directory: &Path, depth: usize) {
-        for (name, kind) in self.entries(directory) {
+    fn all_below(&mut self, directory: &Path, depth: usize) -> io::Result<()> {
+        for (name, kind) in self.entries(directory)? {
             if kind.is_dir() && depth < MAX_DEPTH {
-                self.all_below(&directory.join(name), depth + 1);
+                self.all_below(&directory.join(name), depth + 1)?;
             } else if kind.is_file() {
                 self.files.push(directory.join(name));
             }
         }
+        Ok(())
     }
 
-    fn matching(&mut self, directory: &Path, rest: &[String], depth: usize) {
-        let Some((first, later)) = rest.split_first() else { return };
+    fn matching(&mut self, directory: &Path, rest: &[String], depth: usize) -> io::Result<()> {
+        let Some((first, later)) = rest.split_first() else { return Ok(()) };
         if depth > MAX_DEPTH || self.is_full() {
-            return;
+            return Ok(());
         }
         if first == "**" {
-            self.matching(directory, later, depth);
+            self.matching(directory, later, depth)?;
         }
-        for (name, kind) in self.entries(directory) {
+        for (name, kind) in self.entries(directory)? {
             let path = directory.join(&name);
             if first == "**" {
                 if kind.is_dir() {
-                    self.matching(&path, rest, depth + 1);
+                    self.matching(&path, rest, depth + 1)?;
                 } else if kind.is_file() && later.is_empty() {
                     self.files.push(path);
                 }
@@ -154,10 +167,11 @@ impl FileSearch {
                 match later {
                     [] if kind.is_file() || path.is_file() => self.files.push(path),
                     [] => {}
-                    later => self.matching(&path, later, depth + 1),
+                    later => self.matching(&path, later, depth + 1)?,
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -234,11 +248,17 @@ mod tests {
             assert_eq!(found, expected, "{pattern}");
         }
         for pattern in ["nothing.md", "docs/*.rs", "docs/.hidden*"] {
-            assert_eq!(input_files(&project, pattern, true), Err(InputError::Nothing(pattern.into())));
+            let error = input_files(&project, pattern, true).unwrap_err();
+            assert_eq!(error.to_string(), format!("there is no file for the input `{pattern}`"));
         }
         for pattern in ["link.md", "../secret.md", "*.md"] {
-            let refused = input_files(&project, pattern, true);
-            assert_eq!(refused, Err(InputError::LeavesProject { pattern: pattern.into() }));
+            let error = input_files(&project, pattern, true).unwrap_err();
+            assert_eq!(error.to_string(), format!("the input `{pattern}` leaves the project"));
+        }
+        symlink("round", project.join("round")).unwrap();
+        for pattern in ["round/*.md", "*/a.md"] {
+            let error = input_files(&project, pattern, true).unwrap_err();
+            assert!(error.to_string().contains(&*project.join("round").to_string_lossy()), "{pattern}: {error}");
         }
         assert_eq!(input_files(&project, "../secret.md", false).unwrap().len(), 1);
     }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use steadfast_model::text;
+use steadfast_system::folder;
 
 use super::Worktree;
 use super::git::{Git, Guard, WorktreeError};
@@ -85,8 +86,8 @@ impl Worktree {
         let directories = listed.split(|byte| *byte == 0).filter_map(|entry| entry.strip_suffix(b"/")).map(as_path);
         let mut found = Vec::new();
         for directory in directories.take(MOST_IGNORED) {
-            let inside = fs_err::read_dir(self.path.join(&directory)).into_iter().flatten().flatten();
-            let below = inside.take(MOST_IGNORED).map(|entry| directory.join(entry.file_name()));
+            let inside = folder::paths(&self.path.join(&directory), MOST_IGNORED)?;
+            let below = inside.iter().filter_map(|path| Some(directory.join(path.file_name()?)));
             let all = std::iter::once(directory.clone()).chain(below);
             found.extend(all.filter(|inner| self.path.join(inner).join(".git").exists()));
         }

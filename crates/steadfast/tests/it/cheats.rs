@@ -124,6 +124,10 @@ const COMMANDS: &[Cheat] = &[
         "a terminal of the shell",
         "script -qec \"env -i STEADFAST_HOME=$STEADFAST_HOME $S goal extend --add-tokens 1M --session s1\" /dev/null",
     ),
+    cheat(
+        "a terminal below a process whose name is not text",
+        "N=$T/$'\\xff'; cp $(command -v bash) $N; script -qec \"env -i STEADFAST_HOME=$STEADFAST_HOME $N -c '$S goal extend --add-tokens 1M --session s1; true'\" /dev/null",
+    ),
     cheat("cleanup", "$S goal cleanup --delete --older-than 0"),
     cheat("purge", "$S session purge --all"),
     cheat("trust", "$S trust --yes"),

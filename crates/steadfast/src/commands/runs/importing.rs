@@ -156,7 +156,7 @@ fn plan_of(context: &RunContext, types: &[String], old: &OldRun, trusted: bool) 
         return accepted(context, planned, old, &again, trusted);
     }
     let definition = old.definition.as_ref();
-    let text = definition.and_then(|definition| definition.text(&context.project, &types));
+    let text = definition.and_then(|definition| definition.text(&context.project, types));
     let (Some(definition), Some(text)) = (definition, text) else {
         let title = text::headline(&old.title, 60);
         return Err(match old.kind {
