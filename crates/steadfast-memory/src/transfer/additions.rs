@@ -116,3 +116,72 @@ fn stated(here: &[StatedGoal], recorded: &[StatedLine]) -> (Vec<StatedLine>, Vec
     }
     (added, moved)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use StatedStatus::{Active, Done, Replaced};
+
+    fn line(objective: &str, status: StatedStatus, set_at_ms: Millis, changed_at_ms: Millis) -> StatedLine {
+        StatedLine { objective: objective.into(), status, set_at_ms, changed_at_ms }
+    }
+
+    fn known(id: i64, goal: &StatedLine, goal_id: Option<&str>) -> StatedGoal {
+        StatedGoal {
+            id,
+            session_id: "s".into(),
+            objective: goal.objective.clone(),
+            status: goal.status,
+            goal_id: goal_id.map(Into::into),
+            set_at_ms: goal.set_at_ms,
+            changed_at_ms: goal.changed_at_ms,
+        }
+    }
+
+    fn moved(id: i64, status: StatedStatus, changed_at_ms: Millis) -> MovedGoal {
+        MovedGoal { id, status, changed_at_ms }
+    }
+
+    #[test]
+    fn one_stated_goal_holds_whatever_the_file_says() {
+        let two = [line("a", Active, 1, 1), line("b", Active, 2, 2)];
+        let (added, none) = stated(&[], &two);
+        assert_eq!(added, [line("a", Replaced, 1, 1), line("b", Active, 2, 2)]);
+        assert_eq!(none, []);
+        let here = [known(7, &line("mine", Active, 1, 1), None)];
+        let (added, replaced) = stated(&here, &[line("b", Active, 2, 2)]);
+        assert_eq!((added.len(), replaced), (1, vec![moved(7, Replaced, 2)]));
+    }
+
+    #[test]
+    fn a_stated_goal_follows_what_became_of_it_elsewhere() {
+        let here = [known(7, &line("a", Active, 1, 1), None)];
+        assert_eq!(stated(&here, &[line("a", Done, 1, 5)]), (vec![], vec![moved(7, Done, 5)]));
+        // What ended here does not begin again, and an older change is none.
+        let over = [known(7, &line("a", Done, 1, 3), None)];
+        for theirs in [line("a", Active, 1, 5), line("a", Done, 1, 5), line("older", Active, 0, 9)] {
+            assert_eq!(stated(&over, &[theirs]), (vec![], vec![]));
+        }
+        assert_eq!(stated(&here, &[line("a", Done, 1, 1)]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_belongs_to_a_durable_goal_is_left_alone() {
+        let here = [known(7, &line("a", Active, 1, 1), Some("g"))];
+        assert_eq!(stated(&here, &[line("a", Done, 1, 5), line("b", Active, 6, 6)]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_task_changes_only_if_it_changed_later() {
+        let task = |id: &str, at| TaskLine {
+            id: id.into(),
+            subject: "x".into(),
+            status: steadfast_model::memory::TaskStatus::Pending,
+            changed_at_ms: at,
+        };
+        let here = [task("1", 5), task("2", 3)];
+        let theirs = [task("1", 5), task("2", 4), task("3", 5), task("4", 6)];
+        assert_eq!(tasks(&here, &theirs), [task("2", 4), task("4", 6)]);
+        assert_eq!(tasks(&[], &theirs), theirs);
+    }
+}
