@@ -92,10 +92,10 @@ struct Step {
 
 /// What a step changed.
 #[derive(Default, Clone, Copy)]
-struct Change {
+struct Written {
     /// Something was known of the session before.
     was_known: bool,
-    is_change: bool,
+    did_write: bool,
     stated_goals: usize,
     tasks: usize,
     events: usize,
@@ -107,7 +107,7 @@ struct Batch {
     steps: Vec<Step>,
     weight: usize,
     /// What earlier parts of the next session changed.
-    begun: Option<Change>,
+    begun: Option<Written>,
 }
 
 impl Batch {
@@ -146,11 +146,11 @@ impl Batch {
     }
 }
 
-impl Change {
+impl Written {
     fn then(self, later: Self) -> Self {
         Self {
             was_known: self.was_known,
-            is_change: self.is_change || later.is_change,
+            did_write: self.did_write || later.did_write,
             stated_goals: self.stated_goals + later.stated_goals,
             tasks: self.tasks + later.tasks,
             events: self.events + later.events,
@@ -160,8 +160,8 @@ impl Change {
 
 impl Imported {
     /// All rows of the file were counted as here already.
-    fn note(&mut self, change: Change) {
-        let sessions = match (change.was_known, change.is_change) {
+    fn note(&mut self, change: Written) {
+        let sessions = match (change.was_known, change.did_write) {
             (false, _) => &mut self.sessions_added,
             (true, true) => &mut self.sessions_extended,
             (true, false) => &mut self.sessions_unchanged,
@@ -213,7 +213,7 @@ fn parts(mut recorded: Recorded) -> Vec<Step> {
     parts
 }
 
-fn write(db: Db<'_>, step: &Step) -> Result<Change, StoreError> {
+fn write(db: Db<'_>, step: &Step) -> Result<Written, StoreError> {
     let recorded = &step.recorded;
     let id = recorded.session.session_id.as_str();
     let known = db.session(id)?;
@@ -226,15 +226,15 @@ fn write(db: Db<'_>, step: &Step) -> Result<Change, StoreError> {
     };
     let was_known = known.is_some() || here != Here::default();
     let additions = additions(&here, recorded);
-    let mut change = Change {
+    let mut change = Written {
         was_known,
-        is_change: false,
+        did_write: false,
         stated_goals: additions.stated.len(),
         tasks: additions.tasks.len(),
         events: additions.events.len(),
     };
     let changed = additions.changed.len() + additions.moved.len();
-    change.is_change = change.stated_goals + change.tasks + change.events + changed > 0;
+    change.did_write = change.stated_goals + change.tasks + change.events + changed > 0;
     db.add_imported_events(id, &additions.events)?;
     for event in &additions.changed {
         db.change_imported_event(event)?;

@@ -105,8 +105,8 @@ impl Lines {
                 self.is_over = true;
                 return Ok(self.current.take().map(in_order));
             }
-            Line::StatedGoal(goal) => self.stated(goal)?,
-            Line::Task(task) => self.task(task)?,
+            Line::StatedGoal(goal) => self.stated(&goal)?,
+            Line::Task(task) => self.task(&task)?,
             Line::Event(event) => self.event(&event)?,
         }
         Ok(None)
@@ -135,7 +135,7 @@ impl Lines {
         })
     }
 
-    fn stated(&mut self, goal: StatedLine) -> Result<(), Fault> {
+    fn stated(&mut self, goal: &StatedLine) -> Result<(), Fault> {
         let (set_at_ms, changed_at_ms) = (self.time(goal.set_at_ms)?, self.time(goal.changed_at_ms)?);
         let objective = stated::kept(&goal.objective);
         let current = self.current()?;
@@ -143,18 +143,18 @@ impl Lines {
             return Err(Fault::TooMany { what: "stated goals", most: GOALS_MAX });
         }
         if !objective.is_empty() {
-            current.stated.push(StatedLine { objective, set_at_ms, changed_at_ms, ..goal });
+            current.stated.push(StatedLine { objective, status: goal.status, set_at_ms, changed_at_ms });
         }
         Ok(())
     }
 
-    fn task(&mut self, task: TaskLine) -> Result<(), Fault> {
+    fn task(&mut self, task: &TaskLine) -> Result<(), Fault> {
         let changed_at_ms = self.time(task.changed_at_ms)?;
         let task = TaskLine {
             id: extract::stored_line(&task.id, extract::ONE_LINE_MAX),
             subject: extract::clean(&task.subject, extract::ONE_LINE_MAX),
+            status: task.status,
             changed_at_ms,
-            ..task
         };
         let current = self.current()?;
         if current.tasks.len() == TASKS_MAX {

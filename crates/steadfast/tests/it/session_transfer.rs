@@ -248,7 +248,8 @@ fn imported_text_is_cleaned_redacted_and_bounded() {
     let counts = env.import(&export.written(&env)).succeeds().json();
     assert_eq!((&counts["events_added"], &counts["events_left_out"]), (&json!(3), &json!(1)));
     let all = ["session_events", "session_tasks", "stated_goals", "sessions"];
-    let stored: String = all.iter().map(|table| format!("{:?}", env.sql(&format!("SELECT * FROM {table}")))).collect();
+    let stored: Vec<_> = all.iter().map(|table| env.sql(&format!("SELECT * FROM {table}"))).collect();
+    let stored = format!("{stored:?}");
     assert!(!stored.contains("sk-ant"), "{stored}");
     let texts: Vec<String> = env.rows().into_iter().map(|row| row[5].clone()).collect();
     assert!(texts[0].ends_with(" red zerowidth reversed"), "{}", texts[0]);

@@ -25,12 +25,7 @@ const LARGEST_INPUT: u64 = 8 * 1024 * 1024 * 1024;
 const STDIN_IN_MEMORY: usize = 8 * 1024 * 1024;
 
 pub(super) fn export(context: &SessionContext, arguments: &ExportArgs) -> CommandResult {
-    let store = match arguments.all {
-        true => context.store()?.ok_or_else(|| {
-            CliError::new(code::NOT_FOUND, "no session recorded yet", "run `steadfast setup`, then start a client here")
-        })?,
-        false => context.store_of(&arguments.session)?,
-    };
+    let store = context.store_of(&arguments.session)?;
     let db = store.read();
     let ids = chosen(db, context, arguments)?;
     let Some(path) = arguments.output.as_deref().filter(|path| *path != Path::new("-")) else {
