@@ -7,7 +7,7 @@ from world import REPOSITORY
 ONLY_READS = ("completions", "db backups", "db check", "db path", "goal history", "goal queue list", "goal status",
               "loop attach", "loop list", "loop logs", "loop status", "loop types", "loop validate", "pipeline attach",
               "pipeline graph", "pipeline list", "pipeline logs", "pipeline status", "pipeline types", "pipeline validate",
-              "session events", "session list", "session search", "session show", "session snapshot", "MCP get_goal",
+              "session events", "session export", "session list", "session search", "session show", "session snapshot", "MCP get_goal",
               "MCP recall")
 EXEMPT = {
     **dict.fromkeys(ONLY_READS, "it only reads"),

@@ -1,5 +1,5 @@
 """The store itself: migrations from every version, copies, imports, memory and usage."""
-import sqlite3
+import json, sqlite3, time
 
 from goal_operations import active_goal
 from operation import Operation, expect, history
@@ -213,6 +213,47 @@ class Purge(Operation):
             yield f"it is still remembered: {found}"
 
 
+class SessionImport(Operation):
+    """The file has a session that takes several transactions, and one that is here already and got longer."""
+
+    name = "session import"
+    argv = ("session", "import", "../memory.jsonl", "--json")
+    events = 160
+
+    def prepare(self, world):
+        active_goal(world)
+        world.claude("UserPromptSubmit", prompt="rule: never touch the database")
+        at = int(time.time() * 1000) - 1_000_000
+        event = {"type": "event", "category": "prompt", "kind": "typed", "importance": "high", "text": ""}
+        session = {"type": "session", "session_id": "", "host": "claude", "started_at_ms": at, "last_seen_ms": at}
+        lines = [{"format": "steadfast-session-memory", "version": 1}, {**session, "session_id": "away"}]
+        lines += [{**event, "text": f"away {n} {'word ' * 500}", "created_at_ms": at + n} for n in range(self.events)]
+        lines += [{**session, "session_id": "s1"}, {**event, "text": "old", "created_at_ms": at}]
+        lines += [{"type": "end", "sessions": 2, "stated_goals": 0, "tasks": 0, "events": self.events + 1}]
+        world.path("memory.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.file = world.path("memory.jsonl").read_bytes()
+
+    def remembered(self, world, session):
+        shown = world.person("session", "events", session, "--json", "--limit", "1000")
+        return [event["text"] for event in json.loads(shown.stdout)["events"]] if shown.code == 0 else []
+
+    def safe(self, world):
+        if world.path("memory.jsonl").read_bytes() != self.file:
+            yield "the file was changed"
+        yield from expect("the goals", [goal["status"] for goal in history(world)["goals"]], ["active"])
+        if "rule: never touch the database" not in self.remembered(world, "s1"):
+            yield "the newer memory of here is gone"
+        if "old" in self.remembered(world, "s1"):
+            yield "older memory was added behind newer memory"
+
+    def holds(self, world):
+        yield from self.safe(world)
+        found = [text.split(" word")[0] for text in self.remembered(world, "away")]
+        yield from expect("imported", found, [f"away {n}" for n in range(self.events)])
+        listed = json.loads(world.ok("session", "list", "--all", "--json").stdout)["sessions"]
+        yield from expect("the sessions", sorted(session["session_id"] for session in listed), ["away", "s1"])
+
+
 class Compact(Operation):
     """A file of an earlier version is rewritten once."""
 
@@ -308,5 +349,5 @@ OPERATIONS = [
     *(lambda version=version: Migration(version) for version in range(1, 6)),
     LargeMigration, LargeLedgerMigration,
     *(lambda count=count: Migration(6, count) for count in sorted({0, 2, 4, 6, 7, len(ADDITIONS) - 1})),
-    Backup, Import, Recover, Compact, WeeklyBackup, Purge, lambda: Usage(False), lambda: Usage(True),
+    Backup, Import, Recover, Compact, WeeklyBackup, Purge, SessionImport, lambda: Usage(False), lambda: Usage(True),
 ]

@@ -14,6 +14,7 @@ pub mod session;
 #[cfg(test)]
 mod testing;
 pub mod tool_args;
+pub mod transfer;
 pub mod upkeep;
 pub mod usage;
 pub mod wake;

@@ -39,13 +39,35 @@ pub fn replace_for(readers: Readers, path: &Path, content: &[u8]) -> io::Result<
 /// Replaces a file in a directory of the user's choice. What a call that died left there is removed, because nothing else
 /// cleans up such a directory.
 pub fn replace_output(readers: Readers, path: &Path, content: &[u8]) -> io::Result<()> {
+    remove_left_over(path)?;
+    replace_for(readers, path, content)
+}
+
+fn remove_left_over(path: &Path) -> io::Result<()> {
     let [prefix, suffix] = UNFINISHED;
     for entry in fs_err::read_dir(directory_of(path)).into_iter().flatten().flatten() {
         if unfinished::is_left_over(&entry.path(), prefix, suffix, LEFT_OVER) {
             fs_err::remove_file(entry.path())?;
         }
     }
-    replace_for(readers, path, content)
+    Ok(())
+}
+
+/// The same for a file that only its owner can read and that is written piece by piece.
+pub fn stream_output<T, E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn io::Write) -> Result<T, E>,
+) -> Result<T, E> {
+    remove_left_over(path)?;
+    let mut file = new_beside(Readers::Owner, path)?;
+    let mut buffered = io::BufWriter::new(&mut file);
+    let written = write(&mut buffered)?;
+    buffered.flush().map_err(|error| at(path, "cannot write", &error))?;
+    drop(buffered);
+    file.as_file().sync_all().map_err(|error| at(path, "cannot write", &error))?;
+    put_in_place(file, path)?;
+    sync_beside(path)?;
+    Ok(written)
 }
 
 /// Replaces a file without syncing it, for files that are not needed after a power cut.
@@ -65,6 +87,12 @@ fn put_in_place(file: NamedTempFile, path: &Path) -> io::Result<()> {
 }
 
 fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+    let mut file = new_beside(readers, path)?;
+    file.write_all(content).map_err(|error| at(path, "cannot write", &error))?;
+    Ok(file)
+}
+
+fn new_beside(readers: Readers, path: &Path) -> io::Result<NamedTempFile> {
     let directory = directory_of(path);
     let [prefix, suffix] = UNFINISHED;
     let mut builder = tempfile::Builder::new();
@@ -73,13 +101,12 @@ fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<
         // A temporary file is private by default.
         builder.permissions(Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(directory).map_err(|error| at(directory, "cannot create a file in", &error))?;
+    let file = builder.tempfile_in(directory).map_err(|error| at(directory, "cannot create a file in", &error))?;
     if readers == Readers::Project
         && let Ok(metadata) = std::fs::metadata(path)
     {
         file.as_file().set_permissions(metadata.permissions())?;
     }
-    file.write_all(content).map_err(|error| at(path, "cannot write", &error))?;
     Ok(file)
 }
 

@@ -16,8 +16,10 @@ use steadfast_model::{redact, text};
 
 /// The most characters kept of an error, a line and a subject.
 const ERROR_MAX: usize = 1_000;
-const ONE_LINE_MAX: usize = 200;
+pub(crate) const ONE_LINE_MAX: usize = 200;
 const SUBJECT_MAX: usize = 300;
+/// The longest text of any event.
+const STORED_MAX: usize = 4_000;
 
 const INSTRUCTION_FILES: [&str; 6] =
     ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md", "copilot-instructions.md"];
@@ -130,15 +132,7 @@ impl Notes {
 
     /// Keeps the beginning of a text unless it is empty once it is clean.
     fn keep(&mut self, category: Category, kind: &'static str, importance: Importance, about: &str, text: &str) {
-        let most = match category {
-            // Bounded already.
-            Category::Goal => usize::MAX,
-            Category::Prompt => 4_000,
-            Category::Error | Category::Task => ERROR_MAX,
-            Category::File => 2 * SUBJECT_MAX,
-            Category::Decision | Category::Rule | Category::Git | Category::Subagent => 500,
-            _ => ONE_LINE_MAX,
-        };
+        let most = most_of(category);
         let text = clean(text, most);
         if !text.is_empty() {
             self.0.findings.push(Finding { category, kind, importance, subject: subject(about), text });
@@ -146,8 +140,31 @@ impl Notes {
     }
 }
 
+/// The most characters kept of an event's text.
+fn most_of(category: Category) -> usize {
+    match category {
+        // Bounded already.
+        Category::Goal => usize::MAX,
+        Category::Prompt => 4_000,
+        Category::Error | Category::Task => ERROR_MAX,
+        Category::File => 2 * SUBJECT_MAX,
+        Category::Decision | Category::Rule | Category::Git | Category::Subagent => 500,
+        _ => ONE_LINE_MAX,
+    }
+}
+
+/// The text of an event that another machine stored, with the bounds it has here. The store writes the texts of fixes.
+pub(crate) fn stored_text(category: Category, text: &str) -> String {
+    clean(text, if category == Category::Fix { STORED_MAX } else { most_of(category).min(STORED_MAX) })
+}
+
+/// The same for a subject, a task or a path: one line.
+pub(crate) fn stored_line(text: &str, most: usize) -> String {
+    text::cut(clean(text, most).lines().next().unwrap_or_default().trim(), most)
+}
+
 /// The beginning of a text: printable, redacted, at most `most` characters.
-fn clean(text: &str, most: usize) -> String {
+pub(crate) fn clean(text: &str, most: usize) -> String {
     // More than is kept, so that a secret at the edge is recognized.
     let window = text::head(text, most.saturating_mul(8).max(4_096));
     let printable = text::printable(window);
@@ -159,8 +176,8 @@ fn clean(text: &str, most: usize) -> String {
 }
 
 /// A subject to find events by: one line.
-fn subject(text: &str) -> String {
-    text::cut(clean(text, SUBJECT_MAX).lines().next().unwrap_or_default().trim(), SUBJECT_MAX)
+pub(crate) fn subject(text: &str) -> String {
+    stored_line(text, SUBJECT_MAX)
 }
 
 #[cfg(test)]

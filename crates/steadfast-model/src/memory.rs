@@ -2,10 +2,11 @@
 //! `steadfast-memory` turns them into findings and snapshots, the store keeps a bounded number of findings as events.
 //! All of it is text from outside: redacted before it is stored, bounded, escaped when it is shown.
 
+pub mod eviction;
 pub mod observation;
 pub mod stated;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
@@ -17,7 +18,7 @@ use stated::StatedGoal;
 pub const EVENTS_KEPT: usize = 1_000;
 
 /// How important an event is. When a session has too many, the least important are evicted first, the oldest of them first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -28,7 +29,7 @@ pub enum Importance {
     Critical,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -98,9 +99,10 @@ pub enum TaskChange {
 /// The kind of the event whose repeats count the open tasks for which there was no room.
 pub const TASKS_LEFT_OUT: &str = "left_out";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum TaskStatus {
     Pending,
     InProgress,

@@ -3,6 +3,7 @@
 
 mod evict;
 mod fixes;
+mod imported;
 mod known;
 mod lineage;
 mod retention;

@@ -1,7 +1,7 @@
 //! Opens untrusted files: only plain files, and never reads more than the caller asks for. Opening a pipe could block for
 //! ever, and a link to an endless device has the length 0.
 
-use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
@@ -78,6 +78,20 @@ pub fn text(path: &Path, most: u64) -> std::io::Result<String> {
         .map_err(|_| std::io::Error::new(ErrorKind::InvalidData, format!("`{}` is not UTF-8", path.display())))
 }
 
+/// The next line without its newline; `false` at the end. One that is longer than `most` bytes is an error.
+pub fn next_line(reader: &mut impl BufRead, most: usize, line: &mut Vec<u8>) -> std::io::Result<bool> {
+    line.clear();
+    let newline = 1;
+    let read = reader.take(most as u64 + newline).read_until(b'\n', line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    if line.len() > most {
+        return Err(std::io::Error::new(ErrorKind::FileTooLarge, format!("a line is longer than {most} bytes")));
+    }
+    Ok(read > 0)
+}
+
 /// Opens a plain file to append to it; one that is missing is created so that only its owner can read it.
 pub fn append(path: &Path) -> std::io::Result<fs_err::File> {
     plain(path, fs_err::OpenOptions::new().create(true).append(true).mode(0o600))
@@ -121,6 +135,18 @@ mod tests {
         assert_eq!(whole(&path, 10).unwrap(), b"0123456789");
         assert_eq!(whole(&path, 9).unwrap_err().kind(), ErrorKind::FileTooLarge);
         assert_eq!(whole(&directory.path().join("none"), 9).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn lines_are_read_up_to_their_bound() {
+        let mut reader: &[u8] = b"1234\n\n12\n12345\n";
+        let mut line = Vec::new();
+        for expected in [&b"1234"[..], b"", b"12"] {
+            assert!(next_line(&mut reader, 4, &mut line).unwrap());
+            assert_eq!(line, expected);
+        }
+        assert_eq!(next_line(&mut reader, 4, &mut line).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert!(!next_line(&mut &b""[..], 4, &mut line).unwrap());
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub(crate) struct Cli {
 pub(crate) enum CliCommand {
     /// Start, show and control the goal of a session
     Goal(GoalArgs),
-    /// Show, search and delete session memory
+    /// Show, search, export, import and delete session memory
     #[command(subcommand)]
     Session(session::SessionVerb),
     /// Pursue an objective with headless agents until it is verified or a limit is reached

@@ -1,7 +1,7 @@
 //! A goal that the user stated in a prompt: a record of its own, so that no number of events evicts it. It is linked to the
 //! session's durable goal if there is one.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
@@ -15,9 +15,10 @@ const CUT_AT: usize = 3_900;
 /// Only this many bytes are read: more than is kept, so that a secret at the edge is recognized.
 const LOOKED_AT: usize = 8 * LENGTH_KEPT;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum StatedStatus {
     Active,
     Paused,

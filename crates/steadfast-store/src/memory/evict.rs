@@ -5,18 +5,8 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Db, StoreError};
+use steadfast_model::memory::eviction::{DECISIONS_HELD, GOALS_HELD, PROMPTS_HELD, RULES_HELD, UNRESOLVED_ERRORS_HELD};
 use steadfast_model::memory::{Category, EVENTS_KEPT};
-
-/// The newest is the current goal; those before it show how it changed.
-const GOALS_HELD: u32 = 10;
-const PROMPTS_HELD: u32 = 20;
-const RULES_HELD: u32 = 20;
-const DECISIONS_HELD: u32 = 20;
-const UNRESOLVED_ERRORS_HELD: u32 = 10;
-const _: () = assert!(
-    ((GOALS_HELD + PROMPTS_HELD + RULES_HELD + DECISIONS_HELD + UNRESOLVED_ERRORS_HELD) as usize) < EVENTS_KEPT,
-    "floors and a new row must fit"
-);
 
 pub(super) const COUNT: &str = "SELECT count(*) FROM session_events WHERE session_id = ?1";
 

@@ -91,11 +91,7 @@ impl Db<'_> {
             StatedChange::Set(objective) => {
                 self.move_stated(session_id, StatedStatus::Replaced, now)?;
                 self.add_stated(session_id, objective, StatedStatus::Active, goal_id, (now, now))?;
-                let sql = "DELETE FROM stated_goals
-                           WHERE session_id = ?1 AND status NOT IN ('active', 'paused') AND id <= (
-                             SELECT id FROM stated_goals WHERE session_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)";
-                self.execute(sql, params![session_id, HISTORY_KEPT])?;
-                Ok(())
+                self.prune_stated(session_id)
             }
             StatedChange::Move(status) => {
                 let inherited = self.stated_goal(session_id)?.filter(|goal| goal.session_id != session_id);
@@ -144,7 +140,16 @@ impl Db<'_> {
         Ok(())
     }
 
-    fn add_stated(
+    /// Deletes goals that are over, the oldest first, when there are too many.
+    pub(super) fn prune_stated(self, session_id: &str) -> Result<(), StoreError> {
+        let sql = "DELETE FROM stated_goals
+                   WHERE session_id = ?1 AND status NOT IN ('active', 'paused') AND id <= (
+                     SELECT id FROM stated_goals WHERE session_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+        self.execute(sql, params![session_id, HISTORY_KEPT])?;
+        Ok(())
+    }
+
+    pub(super) fn add_stated(
         self,
         session_id: &str,
         objective: &str,

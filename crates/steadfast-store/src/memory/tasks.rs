@@ -52,6 +52,11 @@ impl Db<'_> {
             }
             TaskChange::Replace(list) => self.replace_list(session_id, list, now)?,
         }
+        self.prune_tasks(session_id, now)
+    }
+
+    /// Deletes the tasks that a session has too many of; gives the id of an event that it added.
+    pub(super) fn prune_tasks(self, session_id: &str, now: Millis) -> Result<Option<i64>, StoreError> {
         let (all, open): (i64, i64) = self
             .0
             .prepare_cached(

@@ -1,5 +1,7 @@
 //! The command line of `steadfast session`.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use steadfast_app::overview::session::category_names;
@@ -9,6 +11,7 @@ use steadfast_app::overview::session::category_names;
   steadfast session list
   steadfast session show 6dd8620c
   steadfast session search \"parser tabs\" --project .
+  steadfast session export --all --output memory.jsonl
   steadfast session purge --older-than 90 --dry-run")]
 pub(crate) enum SessionVerb {
     /// List sessions of this project and its worktrees, last active first
@@ -49,6 +52,25 @@ Examples:
   steadfast session search lexer.rs --session 6dd8620c --category error"
     )]
     Search(SearchArgs),
+    /// Write session memory as JSON Lines, for another machine
+    #[command(after_help = "Goals, budgets and session files of the clients are not part of it.
+Examples:
+  steadfast session export 6dd8620c > session.jsonl
+  steadfast session export --all --output memory.jsonl
+  steadfast session export --all | ssh desk steadfast session import -")]
+    Export(ExportArgs),
+    /// Add exported session memory to what is here
+    #[command(
+        after_help = "What is newer here stays as it is; a second import adds nothing. The file is checked to its end first.
+Examples:
+  steadfast session import memory.jsonl
+  ssh desk steadfast session export --all | steadfast session import -"
+    )]
+    Import {
+        /// File that `session export` wrote, or - for stdin
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
     /// Delete session memory; goals and their accounting stay
     #[command(after_help = "Examples:
   steadfast session purge 6dd8620c
@@ -61,6 +83,18 @@ pub(crate) struct WhichSession {
     /// Session id or a unique prefix [default: the agent's own session, or the only live one in this directory]
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) session: WhichSession,
+    /// Export all sessions of all projects
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) all: bool,
+    /// Write this file, which only its owner can read [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

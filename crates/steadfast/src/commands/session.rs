@@ -1,9 +1,10 @@
-//! `steadfast session`: shows, searches and deletes session memory. Session text is foreign text, so control characters
+//! `steadfast session`: shows, searches, exports, imports and deletes session memory. Session text is foreign text, so control characters
 //! are removed before it is printed.
 
 mod list;
 mod purge;
 mod show;
+mod transfer;
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ struct SessionContext {
 
 pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
     let paths = match verb {
-        SessionVerb::Purge(_) => own_paths::find(db)?,
+        SessionVerb::Purge(_) | SessionVerb::Import { .. } => own_paths::find(db)?,
         _ => own_paths::find_to_read(db)?,
     };
     let now = super::now(&paths);
@@ -48,6 +49,8 @@ pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
             show::snapshot(&context, session, host.as_deref(), after.as_deref())
         }
         SessionVerb::Search(words) => list::search(&context, words),
+        SessionVerb::Export(export) => transfer::export(&context, export),
+        SessionVerb::Import { file } => transfer::import(&context, file),
         SessionVerb::Purge(purge) => purge::purge(&context, purge),
     }
 }

@@ -173,6 +173,7 @@ fn commands_that_would_free_an_agent_are_refused_in_its_shell() {
         vec!["setup", "watch"],
         vec!["db", "import", &store],
         vec!["session", "purge", "s1"],
+        vec!["session", "import", &store],
         vec!["goal", "cleanup", "--delete", "--older-than", "0"],
     ] {
         let refused = in_agent(&env, &command);
@@ -186,7 +187,8 @@ fn commands_that_would_free_an_agent_are_refused_in_its_shell() {
     }
     let verbs =
         "SELECT json_extract(payload, '$.verb') FROM goal_events WHERE kind = 'privileged_verb_refused' ORDER BY id";
-    let expected = ["setup --uninstall", "setup", "setup", "db import", "session purge", "cleanup --delete"];
+    let expected =
+        ["setup --uninstall", "setup", "setup", "db import", "session purge", "session import", "cleanup --delete"];
     let found = env.sql(verbs);
     assert!(expected.iter().all(|verb| found.iter().any(|row| row[0] == *verb)), "{found:?}");
     in_agent(&env, &["setup", "claude", "--dry-run"]).succeeds();

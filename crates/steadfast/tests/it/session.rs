@@ -417,7 +417,7 @@ fn an_agent_may_not_purge_and_the_attempt_is_logged() {
 #[test]
 fn help_has_examples_for_every_verb() {
     let env = Env::new();
-    for verb in ["list", "show", "events", "snapshot", "search", "purge"] {
+    for verb in ["list", "show", "events", "snapshot", "search", "export", "import", "purge"] {
         let help = env.session(&[verb, "--help"]).succeeds().stdout.clone();
         assert!(help.contains(&format!("steadfast session {verb}")) && help.contains("Example"), "{help}");
     }
