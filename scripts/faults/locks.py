@@ -197,6 +197,11 @@ class Bench:
         db.execute("COMMIT")
         db.close()
 
+    def export_and_forget(self, path):
+        """The memory of all sessions as a file, and a store without it."""
+        self.call("session", "export", "--all", "--output", str(path))
+        self.call("session", "purge", "--all")
+
     def operations(self):
         purge = lambda: self.call("session", "purge", "--all")
         yield "session purge --all", None, purge
@@ -211,6 +216,9 @@ class Bench:
         other = self.root / "other.db"
         yield "db import", lambda: self.old_store(other, 5, 0), lambda: self.call("db", "import", str(other))
         newest = len(list(MIGRATIONS.glob("0006_*.sql"))) - 1
+        memory = self.root / "memory.jsonl"
+        yield ("session import", lambda: self.export_and_forget(memory),
+               lambda: self.call("session", "import", str(memory)))
         for version, additions in ((5, 0), *((6, count) for count in sorted({0, 5, 7, newest}))):
             more = f", {additions} additions" if version == 6 else ""
             yield (f"migration from version {version}{more}",

@@ -14,7 +14,7 @@ use steadfast_system::bounded;
 use super::{TransferError, tasks};
 
 /// Text that one transaction writes, so that it holds the lock for a few hundredths of a second.
-const TEXT_AT_ONCE: usize = 160 * 1024;
+const TEXT_AT_ONCE: usize = 32 * 1024;
 /// What a row costs besides its text.
 const ROW: usize = 64;
 
