@@ -59,7 +59,11 @@ pub(crate) fn condition(data: &[u8]) {
         }
     };
     let shown = parsed.to_string();
-    assert_eq!(condition::parse(&shown).as_ref(), Ok(&parsed), "{shown}");
+    match condition::parse(&shown) {
+        Ok(again) => assert_eq!(again, parsed, "{shown}"),
+        // Escapes can make it longer than a condition may be.
+        Err(error) => assert!(error.at > text.chars().count(), "{error:?}, {shown}"),
+    }
     let stored = serde_json::to_string(&parsed).expect("a condition is JSON");
     assert_eq!(serde_json::from_str::<condition::Condition>(&stored).ok(), Some(parsed.clone()));
     for fact in [None, Some(FactValue::Number(0)), Some(FactValue::Text("stop".into()))] {

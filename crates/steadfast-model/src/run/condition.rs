@@ -195,7 +195,7 @@ impl Comparison {
     }
 }
 
-/// The text that [`parse`] reads.
+/// The text that [`parse`] reads, unless escapes make it too long.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let join = |f: &mut fmt::Formatter<'_>, parts: &[Self], between: &str| {
