@@ -10,6 +10,7 @@ the client: hooks believe only the process that started them, with the environme
 
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -55,12 +56,15 @@ def main():
 
 
 def measure(argv, stdin=b""):
-    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=f"{os.environ['BENCH_WORK']}/project")
+    # A hook asks the socket who wrote its input; a pipe that is closed again does not show that.
+    ours, theirs = socket.socketpair()
+    child = subprocess.Popen(argv, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=f"{os.environ['BENCH_WORK']}/project")
+    theirs.close()
     try:
-        child.stdin.write(stdin)
-        child.stdin.close()
+        ours.sendall(stdin)
     except BrokenPipeError:
         pass
+    ours.close()
     while child.stdout.read(1 << 20):
         pass
     _, status, use = os.wait4(child.pid, 0)
@@ -73,7 +77,11 @@ def hook(steadfast, store, session, number, source):
     work = os.environ["BENCH_WORK"]
     call = {"session_id": f"new-{source}-{number}" if source == "startup" else session, "transcript_path": f"{work}/t.jsonl",
             "cwd": f"{work}/project", "hook_event_name": "SessionStart", "source": source}
-    return measure([steadfast, "--db", store, "hook", "claude"], json.dumps(call).encode())
+    measured = measure([steadfast, "--db", store, "hook", "claude"], json.dumps(call).encode())
+    log = f"{work}/home/log/hooks.log"
+    if os.path.exists(log) and "not from the session's client" in open(log).read():
+        sys.exit(f"error: the hook did nothing: {open(log).read().splitlines()[-1]}")
+    return measured
 
 
 def calls(steadfast, session):

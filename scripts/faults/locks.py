@@ -19,6 +19,17 @@ UPKEEP = {"memory": "session_events", "ledger": "responses", "goals": "goal_even
 OTHER_TASKS = ("cursors", "sessions", "notes", "replaced", "secrets", "pages")
 HOOKS_OF_A_TASK = 40
 DAY = 86_400_000
+# Runs a hook as a client does: a hook believes only input that its client wrote, as a socket shows after it was closed,
+# and only variables that its client has.
+CLIENT = (sys.executable, "-c", """
+import socket, subprocess, sys
+ours, theirs = socket.socketpair()
+hook = subprocess.Popen(sys.argv[1:], stdin=theirs, start_new_session=True)
+theirs.close()
+ours.sendall(sys.stdin.buffer.read())
+ours.close()
+sys.exit(hook.wait())
+""")
 
 
 def is_held(file, place):
@@ -105,8 +116,8 @@ class Bench:
         shutil.copy(self.saved, self.store)
         self.store.chmod(0o600)
 
-    def call(self, *words, stdin=""):
-        done = subprocess.run([self.binary, *words], cwd=self.project, env=self.environment, input=stdin,
+    def call(self, *words, stdin="", through=()):
+        done = subprocess.run([*through, self.binary, *words], cwd=self.project, env=self.environment, input=stdin,
                               capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"error: {' '.join(words)} ended with {done.returncode}: {done.stderr[-500:]}")
@@ -114,7 +125,7 @@ class Bench:
     def session_start(self, number):
         event = {"session_id": f"new{number}", "transcript_path": str(self.root / "t.jsonl"), "cwd": str(self.project),
                  "hook_event_name": "SessionStart", "source": "startup"}
-        self.call("hook", "claude", stdin=json.dumps(event))
+        self.call("hook", "claude", stdin=json.dumps(event), through=CLIENT)
 
     def sql(self, *statements):
         """Runs statements; returns the first column of the last one's rows."""

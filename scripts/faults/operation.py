@@ -5,9 +5,10 @@ import json, os, re, time
 CODES = (0, 1, 2, 3, 4, 5, 6, 130)
 CRASH_WORDS = ("panicked", "RUST_BACKTRACE", "stack backtrace", "unwrap()")
 IDENTITY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}|\brun-[0-9a-f]{8}\b")
-# SQLite's files beside a store come and go with its connections; logs and locks stay; git's objects are git's; a worktree
-# with work that git cannot commit stays; an attempt that never began is marked; an unfinished file of a run goes with it.
-COMES_AND_GOES = re.compile(r"(-wal|-shm|\.log(\.\d+)?|/lock|\.lock|/abandoned)$|/\.git/(objects|worktrees)/|^home/runs/.*\.tmp$"
+# SQLite's files beside a store come and go with its connections; logs and locks stay; git's objects are git's, and so is
+# the record of its last merge, which a power cut may bring back and the next merge replaces; a worktree with work
+# that git cannot commit stays; an attempt that never began is marked; an unfinished file of a run goes with it.
+COMES_AND_GOES = re.compile(r"(-wal|-shm|\.log(\.\d+)?|/lock|\.lock|/abandoned)$|/\.git/(objects|worktrees)/|/\.git/AUTO_MERGE$|^home/runs/.*\.tmp$"
                             r"|^home/worktrees/")
 
 

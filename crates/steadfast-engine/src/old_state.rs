@@ -9,6 +9,7 @@ mod read;
 mod traces;
 
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -16,7 +17,9 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::{Plan, RunKind, RunStatus, StageStatus};
 use steadfast_model::text::Fingerprint;
 use steadfast_store::IterationRow;
-use steadfast_system::{bounded, paths};
+use steadfast_system::{bounded, folder, paths};
+
+use self::traces::Traces;
 
 use crate::attempt::Attempt;
 use crate::durable;
@@ -120,17 +123,17 @@ pub fn read(project: &Path) -> Result<OldState, FilesError> {
     let mut found = OldState::default();
     let project = fs_err::canonicalize(project)?;
     let claude = project.join(".claude");
-    for name in names_in(&claude) {
+    for name in names_in(&claude)? {
         let is_loop = name.starts_with("loop-state-") && Path::new(&name).extension().is_some_and(|end| end == "json");
         if is_loop || name == "state.json" {
-            found.add(&project, &claude.join(&name), None);
+            found.add(&project, &claude.join(&name), None)?;
         }
     }
     let runs = claude.join(PIPELINES);
-    for name in names_in(&runs) {
+    for name in names_in(&runs)? {
         let directory = runs.join(&name);
         if directory.join("state.json").exists() {
-            found.add(&project, &directory.join("state.json"), Some(&directory));
+            found.add(&project, &directory.join("state.json"), Some(&directory))?;
         }
     }
     found.consult_registry(&project);
@@ -138,26 +141,21 @@ pub fn read(project: &Path) -> Result<OldState, FilesError> {
 }
 
 impl OldState {
-    fn add(&mut self, project: &Path, file: &Path, directory: Option<&Path>) {
+    fn add(&mut self, project: &Path, file: &Path, directory: Option<&Path>) -> io::Result<()> {
         if self.runs.len() >= MOST_RUNS {
-            return;
+            return Ok(());
         }
         let shown = file.strip_prefix(project).unwrap_or(file).display().to_string();
-        let state = match json_inside(project, file) {
-            Ok(state) => state,
-            Err(why) => return self.warnings.push(format!("`{shown}` {why}")),
-        };
-        // Ours have the id of their run.
-        if state.get("run_id").is_some_and(Value::is_string) {
-            return;
-        }
-        match read::run(&state, project, file, directory) {
-            Ok(mut run) => {
+        match read_one(project, file, directory) {
+            Ok(Some(mut run)) => {
                 run.id = id_of(&shown, &run);
                 self.runs.push(run);
             }
-            Err(why) => self.warnings.push(format!("`{shown}` {why}")),
+            Ok(None) => {}
+            Err(StateFault::Wrong(why)) => self.warnings.push(format!("`{shown}` {why}")),
+            Err(StateFault::Io(error)) => return Err(error),
         }
+        Ok(())
     }
 
     /// The registry knows what the engines never wrote: that a run was killed, and its maximum. A run that says it runs and
@@ -186,11 +184,46 @@ impl OldState {
     }
 }
 
-/// The JSON of a file in the project. An error says what is wrong with it.
-fn json_inside(project: &Path, file: &Path) -> Result<Value, String> {
-    let path = inside(project, file).ok_or("is not in the project")?;
-    let bytes = bounded::whole(&path, MOST_STATE).map_err(|error| format!("cannot be read: {error}"))?;
-    serde_json::from_slice(&bytes).map_err(|_| "is broken".to_owned())
+/// The run of one state; `None` for ours, which have the id of their run.
+fn read_one(project: &Path, file: &Path, directory: Option<&Path>) -> Result<Option<OldRun>, StateFault> {
+    let state = json_inside(project, file)?;
+    if state.get("run_id").is_some_and(Value::is_string) {
+        return Ok(None);
+    }
+    let traces = Traces::of(project, directory)?;
+    let run = read::run(&state, project, file, directory, &traces).map_err(StateFault::Wrong)?;
+    traces.take_unreadable().map_or(Ok(Some(run)), |error| Err(error.into()))
+}
+
+/// Why a file of an older tool says nothing.
+#[derive(Debug)]
+enum StateFault {
+    /// What is wrong with it.
+    Wrong(String),
+    /// The machine could not read it now.
+    Io(io::Error),
+}
+
+impl From<io::Error> for StateFault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::InvalidInput
+            | ErrorKind::FileTooLarge => Self::Wrong(format!("cannot be read: {error}")),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// The JSON of a file in the project.
+fn json_inside(project: &Path, file: &Path) -> Result<Value, StateFault> {
+    let wrong = |why: &str| StateFault::Wrong(why.to_owned());
+    let path = inside(project, file).ok_or_else(|| wrong("is not in the project"))?;
+    let bytes = bounded::whole(&path, MOST_STATE)?;
+    serde_json::from_slice(&bytes).map_err(|_| wrong("is broken"))
 }
 
 /// The path without links, if it exists and is in the project.
@@ -203,12 +236,8 @@ fn named_file(project: &Path, named: &str) -> Option<PathBuf> {
     inside(project, &project.join(named)).filter(|path| path.is_file())
 }
 
-fn names_in(directory: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    names.truncate(MOST_RUNS);
-    names
+fn names_in(directory: &Path) -> io::Result<Vec<String>> {
+    folder::names(directory, MOST_RUNS)
 }
 
 /// The path that a state had before `make_room` renamed its directory.
@@ -230,7 +259,7 @@ fn id_of(file: &str, run: &OldRun) -> String {
 
 /// Copies what the run needs into its folder: a copy of its state, the outputs of its iterations, and its progress.
 /// Doing it again changes nothing. `number_of` is the stage of the plan for one of the old stages.
-pub fn keep_files(home: &Path, old: &OldRun, number_of: impl Fn(u32) -> Option<u32>) -> std::io::Result<()> {
+pub fn keep_files(home: &Path, old: &OldRun, number_of: impl Fn(u32) -> Option<u32>) -> io::Result<()> {
     let folder = RunFolder::at(home, &old.id);
     durable::replace(&folder.path().join("imported-state.json"), &bounded::whole(&old.file, MOST_STATE)?)?;
     for iteration in &old.iterations {

@@ -1,13 +1,13 @@
 //! Old and dead entries of the registry: a `running` one behind which nothing runs is marked, and finished ones are
 //! removed after a while. An entry whose state is unknown stays.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use steadfast_model::clock::{self, Millis};
 
 use super::document::{self, CLAUDE, Edit, FoundDocument, Lock, set};
-use super::{FilesError, ProjectPlace, RegistryEntry, address, registry};
+use super::{FilesError, PIPELINES, ProjectPlace, RegistryEntry, address, registry};
 
 /// The keys of entries that were changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +40,9 @@ pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
     let lock = Lock::take(&place)?;
     if !how.dry_run {
         address::sweep(&place)?;
-        document::sweep(&place.directory(&[CLAUDE])?, &lock);
+        for directory in directories(&place)? {
+            document::sweep(&directory, &lock);
+        }
     }
     document.update(&place, &lock, |found| {
         let FoundDocument::Value(mut value) = found else { return Ok((Edit::Keep(None), Tidied::default())) };
@@ -48,6 +50,25 @@ pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
         let changed = !how.dry_run && tidied != Tidied::default();
         Ok((Edit::write_if(changed, value), tidied))
     })
+}
+
+/// Where public files are written: runs and their stages have directories of their own.
+fn directories(place: &ProjectPlace) -> Result<Vec<PathBuf>, FilesError> {
+    let inside = |directory: &Path| -> Vec<PathBuf> {
+        let is_directory = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        document::files_named(directory, ["", ""]).filter(is_directory).collect()
+    };
+    let mut all = vec![place.directory(&[CLAUDE])?];
+    for parent in ["loop-progress", PIPELINES] {
+        // What leads out of the project is not ours.
+        let Ok(parent) = place.directory(&[CLAUDE, parent]) else { continue };
+        for run in inside(&parent) {
+            all.extend(inside(&run));
+            all.push(run);
+        }
+        all.push(parent);
+    }
+    Ok(all)
 }
 
 /// Marks a running entry that no run of ours is behind as killed; returns whether there was one.

@@ -21,7 +21,13 @@ const MOST_STAGES: usize = 1_000;
 pub(super) const MOST_ITERATIONS: u32 = 100_000;
 
 /// Reads a state; an error says why it is none. `directory` is that of a run which has one.
-pub(super) fn run(state: &Value, project: &Path, file: &Path, directory: Option<&Path>) -> Result<OldRun, String> {
+pub(super) fn run(
+    state: &Value,
+    project: &Path,
+    file: &Path,
+    directory: Option<&Path>,
+    traces: &Traces<'_>,
+) -> Result<OldRun, String> {
     let of_path = match directory {
         Some(directory) => directory.file_name().and_then(|name| name.to_str()),
         None => file.file_name().and_then(|name| name.to_str()?.strip_prefix("loop-state-")?.strip_suffix(".json")),
@@ -35,7 +41,6 @@ pub(super) fn run(state: &Value, project: &Path, file: &Path, directory: Option<
         None if directory.is_some() => RunKind::Pipeline,
         _ => RunKind::Loop,
     };
-    let traces = Traces::of(project, directory);
     let mut old = OldRun {
         id: String::new(),
         file: file.to_owned(),
@@ -62,11 +67,11 @@ pub(super) fn run(state: &Value, project: &Path, file: &Path, directory: Option<
         .map(OldDefinition::File)
         .or_else(|| compiled().map(|(file, plan)| OldDefinition::Compiled { file, plan }));
     match kind {
-        RunKind::Loop => old.read_loop(state, &traces),
-        RunKind::Pipeline => old.read_pipeline(state, &traces, project),
+        RunKind::Loop => old.read_loop(state, traces),
+        RunKind::Pipeline => old.read_pipeline(state, traces, project),
     }
-    old.read_iterations(state, &traces);
-    old.find_progress(&traces, project);
+    old.read_iterations(state, traces);
+    old.find_progress(traces, project);
     let inputs = traces.plan.as_ref().and_then(|plan| plan.pointer("/session/inputs")).and_then(Value::as_array);
     let inputs = inputs.into_iter().flatten().take(MOST_INPUTS).filter_map(Value::as_str);
     old.inputs = inputs.filter_map(|named| named_file(project, named)).collect();

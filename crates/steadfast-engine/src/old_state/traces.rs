@@ -1,5 +1,7 @@
 //! What a directory of an older tool has beside the state: the definition, events, and the files of iterations.
 
+use std::cell::RefCell;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -7,7 +9,7 @@ use steadfast_model::run::name::RunName;
 use steadfast_system::bounded;
 
 use super::read::{MOST_ITERATIONS, number};
-use super::{OldStage, inside, json_inside, names_in};
+use super::{OldStage, StateFault, inside, json_inside, names_in};
 
 /// Enough for the events that begin a session; only these are asked for.
 const EVENTS_READ: u64 = 4 << 20;
@@ -22,16 +24,43 @@ pub(super) struct Traces<'a> {
     pub(super) plan: Option<Value>,
     /// The first events. A line that was cut off by a crash is left out.
     events: Vec<Value>,
+    /// The first failure of the machine to read something. What is missing or wrong is no such failure.
+    unreadable: RefCell<Option<io::Error>>,
 }
 
 impl<'a> Traces<'a> {
-    pub(super) fn of(project: &'a Path, directory: Option<&'a Path>) -> Self {
+    pub(super) fn of(project: &'a Path, directory: Option<&'a Path>) -> Result<Self, StateFault> {
         let in_directory = |name: &str| Some(inside(project, &directory?.join(name))?).filter(|path| path.is_file());
-        let events = in_directory("events.jsonl").and_then(|path| bounded::start_of(&path, EVENTS_READ).ok());
+        let events = in_directory("events.jsonl").map(|path| bounded::start_of(&path, EVENTS_READ)).transpose()?;
         let lines = events.map(|part| String::from_utf8_lossy(&part.bytes).into_owned()).unwrap_or_default();
-        let plan = directory.and_then(|directory| json_inside(project, &directory.join("plan.json")).ok());
         let events = lines.lines().filter_map(|line| serde_json::from_slice(line.as_bytes()).ok()).collect();
-        Self { project, directory, plan: plan.filter(|plan| plan.get("nodes").is_some()), events }
+        let mut traces = Self { project, directory, plan: None, events, unreadable: RefCell::new(None) };
+        let plan = directory.and_then(|directory| traces.json(&directory.join("plan.json")));
+        traces.plan = plan.filter(|plan| plan.get("nodes").is_some());
+        Ok(traces)
+    }
+
+    pub(super) fn take_unreadable(&self) -> Option<io::Error> {
+        self.unreadable.take()
+    }
+
+    fn json(&self, file: &Path) -> Option<Value> {
+        self.noted(json_inside(self.project, file))
+    }
+
+    fn names(&self, directory: &Path) -> Vec<String> {
+        self.noted(names_in(directory).map_err(StateFault::from)).unwrap_or_default()
+    }
+
+    fn noted<T>(&self, read: Result<T, StateFault>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(StateFault::Wrong(_)) => None,
+            Err(StateFault::Io(error)) => {
+                self.unreadable.borrow_mut().get_or_insert(error);
+                None
+            }
+        }
     }
 
     /// Whether the newest tool wrote the directory.
@@ -88,7 +117,7 @@ impl<'a> Traces<'a> {
     }
 
     fn folder_named(&self, start: &str) -> Option<String> {
-        names_in(self.directory?).into_iter().find(|name| name.starts_with(start))
+        self.names(self.directory?).into_iter().find(|name| name.starts_with(start))
     }
 
     /// The folder of a parallel block; its node is counted from 1.
@@ -102,11 +131,11 @@ impl<'a> Traces<'a> {
         let Some(folder) = self.block_folder(node).and_then(|block| inside(self.project, &block.join(path))) else {
             return Vec::new();
         };
-        names_in(&folder).into_iter().filter(|name| folder.join(name).is_dir()).collect()
+        self.names(&folder).into_iter().filter(|name| folder.join(name).is_dir()).collect()
     }
 
     pub(super) fn json_in_block(&self, node: u32, path: &str) -> Option<Value> {
-        json_inside(self.project, &self.block_folder(node)?.join(path)).ok()
+        self.json(&self.block_folder(node)?.join(path))
     }
 
     /// The numbers of iterations that left a result.
@@ -121,7 +150,7 @@ impl<'a> Traces<'a> {
     /// What an iteration reported: its result, or its status in the older form.
     pub(super) fn report(&self, folder: &Path, iteration: u32) -> Value {
         let own = iteration_folder(folder, iteration);
-        let read = |file: &str| json_inside(self.project, &own.join(file)).ok();
+        let read = |file: &str| self.json(&own.join(file));
         read("result.json").or_else(|| read("status.json")).unwrap_or_default()
     }
 
@@ -147,9 +176,8 @@ impl<'a> Traces<'a> {
         let node = self.plan.as_ref().and_then(|plan| plan.pointer("/nodes/0"));
         places.extend(node);
         places.extend(node.and_then(|node| node.get("termination")));
-        let context = self
-            .stage_folder(1, None)
-            .and_then(|folder| json_inside(self.project, &iteration_folder(&folder, 1).join("context.json")).ok());
+        let context =
+            self.stage_folder(1, None).and_then(|folder| self.json(&iteration_folder(&folder, 1).join("context.json")));
         let context = context.unwrap_or_default();
         places.extend(["/stage", "/limits"].iter().filter_map(|part| context.pointer(part)));
         let begins = |event: &&Value| matches!(text(event, "type"), Some("session_start" | "node_start"));

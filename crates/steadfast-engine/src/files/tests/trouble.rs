@@ -174,10 +174,15 @@ fn every_public_file_is_looked_at_before_a_run_starts() {
 fn tidying_removes_what_an_engine_left_that_was_killed_after_the_end() {
     let world = World::a_loop();
     world.publish(&mut world.open());
-    world.write(".steadfast-aB3xY9.tmp", "half");
+    let left = [".", "loop-progress", "pipeline-runs/p", "pipeline-runs/p/stage-1-a"]
+        .map(|directory| world.path(directory).join(".steadfast-aB3xY9.tmp"));
+    for path in &left {
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, "half").unwrap();
+    }
     let how = |dry_run| Tidy { is_alive: &|_| true, before_ms: 0, now: START, dry_run };
     tidy(world.directory.path(), how(true)).unwrap();
-    assert!(world.path(".steadfast-aB3xY9.tmp").exists(), "a dry run removes nothing");
+    assert!(left.iter().all(|path| path.exists()), "a dry run removes nothing");
     tidy(world.directory.path(), how(false)).unwrap();
-    assert!(!world.path(".steadfast-aB3xY9.tmp").exists());
+    assert!(!left.iter().any(|path| path.exists()), "{left:?}");
 }

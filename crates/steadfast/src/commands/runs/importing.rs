@@ -106,7 +106,12 @@ fn take_over(
 ) -> Result<Taken, CliError> {
     let mut store = Store::open(&context.paths.store)?;
     let known = store.read().run(&old.id)?;
-    if known.as_ref().is_some_and(|row| !row.plan.is_history_only() || row.run.status == RunStatus::Running) {
+    if let Some(row) = known.as_ref().filter(|row| !row.plan.is_history_only() || row.run.status == RunStatus::Running)
+    {
+        // An earlier import may have ended before its last files were there.
+        if !dry_run && row.run.status != RunStatus::Running {
+            make_room(context, old, &row.plan)?;
+        }
         return Ok(Taken { is_new: false, dry_run, is_completed: false, missing: Vec::new(), notes: Vec::new() });
     }
     let (ready, missing) = match plan_of(context, types, old, trusted) {
@@ -136,10 +141,16 @@ fn take_over(
         Some(row) if is_completed => complete(context, &mut store, &row, old, &plan)?,
         Some(_) => {}
     }
-    if plan.kind == RunKind::Loop {
-        old_state::make_room(&context.paths.home, &context.project, &old.id, &plan)?;
-    }
+    make_room(context, old, &plan)?;
     Ok(taken)
+}
+
+/// Puts the notes of a loop where its agents look for them. A pipeline's directory is moved only when it is resumed.
+fn make_room(context: &RunContext, old: &OldRun, plan: &Plan) -> Result<(), CliError> {
+    if plan.kind == RunKind::Loop {
+        old_state::make_room(&context.paths.home, &context.project, &old.id, plan)?;
+    }
+    Ok(())
 }
 
 /// The loop types that exist here.
