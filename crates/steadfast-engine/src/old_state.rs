@@ -9,7 +9,7 @@ mod read;
 mod traces;
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -17,6 +17,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::{Plan, RunKind, RunStatus, StageStatus};
 use steadfast_model::text::Fingerprint;
 use steadfast_store::IterationRow;
+use steadfast_system::disk::DiskFault;
 use steadfast_system::{bounded, folder, paths};
 
 use self::traces::Traces;
@@ -136,7 +137,7 @@ pub fn read(project: &Path) -> Result<OldState, FilesError> {
             found.add(&project, &directory.join("state.json"), Some(&directory))?;
         }
     }
-    found.consult_registry(&project);
+    found.consult_registry(&project)?;
     Ok(found)
 }
 
@@ -160,8 +161,8 @@ impl OldState {
 
     /// The registry knows what the engines never wrote: that a run was killed, and its maximum. A run that says it runs and
     /// has no engine of ours ended unseen.
-    fn consult_registry(&mut self, project: &Path) {
-        let entries = files::registry(project).unwrap_or_default();
+    fn consult_registry(&mut self, project: &Path) -> Result<(), FilesError> {
+        let entries = files::registry(project)?;
         for run in &mut self.runs {
             let key = files::registry_key(run.kind, &run.name);
             let entry = entries.iter().find(|entry| entry.key == key && entry.run_id.is_none());
@@ -181,6 +182,7 @@ impl OldState {
             let said = entry.and_then(|entry| read::status(&entry.status));
             run.status = said.filter(|said| *said != RunStatus::Running).unwrap_or(RunStatus::UnknownTermination);
         }
+        Ok(())
     }
 }
 
@@ -206,14 +208,11 @@ enum StateFault {
 
 impl From<io::Error> for StateFault {
     fn from(error: io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::NotFound
-            | ErrorKind::PermissionDenied
-            | ErrorKind::NotADirectory
-            | ErrorKind::IsADirectory
-            | ErrorKind::InvalidInput
-            | ErrorKind::FileTooLarge => Self::Wrong(format!("cannot be read: {error}")),
-            _ => Self::Io(error),
+        match DiskFault::of(&error) {
+            Some(
+                DiskFault::TooManyFiles | DiskFault::TooManyFilesOfMachine | DiskFault::NoMemory | DiskFault::Device,
+            ) => Self::Io(error),
+            _ => Self::Wrong(format!("cannot be read: {error}")),
         }
     }
 }
@@ -221,19 +220,23 @@ impl From<io::Error> for StateFault {
 /// The JSON of a file in the project.
 fn json_inside(project: &Path, file: &Path) -> Result<Value, StateFault> {
     let wrong = |why: &str| StateFault::Wrong(why.to_owned());
-    let path = inside(project, file).ok_or_else(|| wrong("is not in the project"))?;
+    let path = inside(project, file)?.ok_or_else(|| wrong("is not in the project"))?;
     let bytes = bounded::whole(&path, MOST_STATE)?;
     serde_json::from_slice(&bytes).map_err(|_| wrong("is broken"))
 }
 
 /// The path without links, if it exists and is in the project.
-fn inside(project: &Path, path: &Path) -> Option<PathBuf> {
-    path.canonicalize().ok().filter(|real| real.starts_with(project))
+fn inside(project: &Path, path: &Path) -> Result<Option<PathBuf>, StateFault> {
+    match path.canonicalize().map_err(StateFault::from) {
+        Ok(real) => Ok(Some(real).filter(|real| real.starts_with(project))),
+        Err(StateFault::Wrong(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// A path that a file of the run names, if it is a file in the project.
-fn named_file(project: &Path, named: &str) -> Option<PathBuf> {
-    inside(project, &project.join(named)).filter(|path| path.is_file())
+fn named_file(project: &Path, named: &str) -> Result<Option<PathBuf>, StateFault> {
+    Ok(inside(project, &project.join(named))?.filter(|path| path.is_file()))
 }
 
 fn names_in(directory: &Path) -> io::Result<Vec<String>> {
@@ -291,7 +294,8 @@ pub fn make_room(home: &Path, project: &Path, run_id: &str, plan: &Plan) -> Resu
     let mut renamed = None;
     let directory = project.join(".claude").join(PIPELINES).join(&plan.name);
     if plan.kind == RunKind::Pipeline
-        && let Some(real) = inside(&fs_err::canonicalize(project)?, &directory)
+        && let Some(real) = durable::if_exists(fs_err::canonicalize(&directory))?
+        && real.starts_with(fs_err::canonicalize(project)?)
         && !is_ours(&real)
     {
         let free = (1_u32..).map(|number| directory.with_file_name(format!("{}{SET_ASIDE}{number}", plan.name)));

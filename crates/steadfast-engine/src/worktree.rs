@@ -162,6 +162,9 @@ impl Worktree {
             self.git_despite_locks(guard, &self.project, arguments)?;
         }
         crash::point(CrashPoint::WorktreeMade);
+        // Git syncs neither the files nor what makes the directory a worktree.
+        durable::sync_file_system(&self.path)?;
+        durable::sync_file_system(&self.project)?;
         Ok(durable::mark(&self.beside(READY))?)
     }
 

@@ -112,6 +112,8 @@ pub const OF_ONE_REPOSITORY: [&str; 13] = [
 pub const LC_ALL: &str = "LC_ALL";
 /// `0` keeps git from asking for a password on a terminal.
 pub const GIT_TERMINAL_PROMPT: &str = "GIT_TERMINAL_PROMPT";
+/// `0` keeps git from writing while it only looks at a checkout.
+pub const GIT_OPTIONAL_LOCKS: &str = "GIT_OPTIONAL_LOCKS";
 /// The index that a git command uses.
 pub const GIT_INDEX_FILE: &str = "GIT_INDEX_FILE";
 /// Where a git command writes objects.

@@ -46,7 +46,7 @@ fn stage(node: &Value, project: &Path, known: &[String]) -> Value {
         return Value::Object(stage);
     }
     let loop_type = text("ref").or_else(|| text("stage"));
-    let file = || bounded::text(&named_file(project, text("prompt_path")?)?, MOST_PROMPT).ok();
+    let file = || bounded::text(&named_file(project, text("prompt_path")?).ok()??, MOST_PROMPT).ok();
     let own_prompt = || text("prompt").map(str::to_owned).or_else(file);
     let is_known = loop_type.is_some_and(|name| known.iter().any(|known| known == name));
     match own_prompt().filter(|_| !is_known) {

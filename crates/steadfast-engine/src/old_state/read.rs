@@ -12,7 +12,7 @@ use steadfast_store::IterationRow;
 
 use super::lanes::{self, StagePlace};
 use super::traces::Traces;
-use super::{OldDefinition, OldIteration, OldRun, OldStage, named_file};
+use super::{OldDefinition, OldIteration, OldRun, OldStage};
 
 const LONGEST_TEXT: usize = 2_000;
 const MOST_INPUTS: usize = 100;
@@ -71,10 +71,10 @@ pub(super) fn run(
         RunKind::Pipeline => old.read_pipeline(state, traces, project),
     }
     old.read_iterations(state, traces);
-    old.find_progress(traces, project);
+    old.find_progress(traces);
     let inputs = traces.plan.as_ref().and_then(|plan| plan.pointer("/session/inputs")).and_then(Value::as_array);
     let inputs = inputs.into_iter().flatten().take(MOST_INPUTS).filter_map(Value::as_str);
-    old.inputs = inputs.filter_map(|named| named_file(project, named)).collect();
+    old.inputs = inputs.filter_map(|named| traces.named_file(named)).collect();
     Ok(old)
 }
 
@@ -171,12 +171,12 @@ impl OldRun {
         }
     }
 
-    fn find_progress(&mut self, traces: &Traces<'_>, project: &Path) {
+    fn find_progress(&mut self, traces: &Traces<'_>) {
         for (stage, number) in self.stages.iter().zip(1_u32..) {
             let file = match self.kind {
                 RunKind::Loop => {
                     let name = format!("progress-{}.md", self.name);
-                    named_file(project, &format!(".claude/{name}")).or_else(|| traces.file(&name))
+                    traces.named_file(&format!(".claude/{name}")).or_else(|| traces.file(&name))
                 }
                 RunKind::Pipeline => traces.progress_of(stage),
             };

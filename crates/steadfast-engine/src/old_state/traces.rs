@@ -9,7 +9,7 @@ use steadfast_model::run::name::RunName;
 use steadfast_system::bounded;
 
 use super::read::{MOST_ITERATIONS, number};
-use super::{OldStage, StateFault, inside, json_inside, names_in};
+use super::{OldStage, StateFault, inside, json_inside, named_file, names_in};
 
 /// Enough for the events that begin a session; only these are asked for.
 const EVENTS_READ: u64 = 4 << 20;
@@ -30,8 +30,9 @@ pub(super) struct Traces<'a> {
 
 impl<'a> Traces<'a> {
     pub(super) fn of(project: &'a Path, directory: Option<&'a Path>) -> Result<Self, StateFault> {
-        let in_directory = |name: &str| Some(inside(project, &directory?.join(name))?).filter(|path| path.is_file());
-        let events = in_directory("events.jsonl").map(|path| bounded::start_of(&path, EVENTS_READ)).transpose()?;
+        let path = directory.map(|directory| inside(project, &directory.join("events.jsonl"))).transpose()?.flatten();
+        let path = path.filter(|path| path.is_file());
+        let events = path.map(|path| bounded::start_of(&path, EVENTS_READ)).transpose()?;
         let lines = events.map(|part| String::from_utf8_lossy(&part.bytes).into_owned()).unwrap_or_default();
         let events = lines.lines().filter_map(|line| serde_json::from_slice(line.as_bytes()).ok()).collect();
         let mut traces = Self { project, directory, plan: None, events, unreadable: RefCell::new(None) };
@@ -42,6 +43,16 @@ impl<'a> Traces<'a> {
 
     pub(super) fn take_unreadable(&self) -> Option<io::Error> {
         self.unreadable.take()
+    }
+
+    /// The path without links, if it exists and is in the project.
+    fn inside(&self, path: &Path) -> Option<PathBuf> {
+        self.noted(inside(self.project, path)).flatten()
+    }
+
+    /// A file in the project that a file of the run names.
+    pub(super) fn named_file(&self, named: &str) -> Option<PathBuf> {
+        self.noted(named_file(self.project, named)).flatten()
     }
 
     fn json(&self, file: &Path) -> Option<Value> {
@@ -70,7 +81,7 @@ impl<'a> Traces<'a> {
 
     /// A file of the directory, if there is one in the project.
     pub(super) fn file(&self, name: &str) -> Option<PathBuf> {
-        inside(self.project, &self.directory?.join(name)).filter(|path| path.is_file())
+        self.inside(&self.directory?.join(name)).filter(|path| path.is_file())
     }
 
     /// The ids of the stages in the compiled plan.
@@ -87,7 +98,7 @@ impl<'a> Traces<'a> {
             Some(lane) => {
                 let name = format!("stage-{:02}-{}", lane.index, lane.stage);
                 let folder = self.block_folder(stage.place.node)?.join("providers").join(&lane.provider).join(name);
-                inside(self.project, &folder).filter(|folder| folder.is_dir())
+                self.inside(&folder).filter(|folder| folder.is_dir())
             }
         }
     }
@@ -98,7 +109,7 @@ impl<'a> Traces<'a> {
             None => self.folder_of(stage)?,
             Some(lane) => self.block_folder(stage.place.node)?.join("providers").join(&lane.provider),
         };
-        inside(self.project, &folder.join("progress.md")).filter(|path| path.is_file())
+        self.inside(&folder.join("progress.md")).filter(|path| path.is_file())
     }
 
     /// The folder of a stage, counted from 1. The newest tool counts from 0 with two digits. A loop has one stage, under
@@ -113,7 +124,7 @@ impl<'a> Traces<'a> {
             }
             None => self.folder_named(&format!("stage-{index:02}-")),
         };
-        inside(self.project, &directory.join(found?)).filter(|folder| folder.is_dir())
+        self.inside(&directory.join(found?)).filter(|folder| folder.is_dir())
     }
 
     fn folder_named(&self, start: &str) -> Option<String> {
@@ -123,12 +134,12 @@ impl<'a> Traces<'a> {
     /// The folder of a parallel block; its node is counted from 1.
     fn block_folder(&self, node: u32) -> Option<PathBuf> {
         let name = self.folder_named(&format!("parallel-{:02}-", node.saturating_sub(1)))?;
-        inside(self.project, &self.directory?.join(name)).filter(|folder| folder.is_dir())
+        self.inside(&self.directory?.join(name)).filter(|folder| folder.is_dir())
     }
 
     /// The folders in one of a block.
     pub(super) fn names_in_block(&self, node: u32, path: &str) -> Vec<String> {
-        let Some(folder) = self.block_folder(node).and_then(|block| inside(self.project, &block.join(path))) else {
+        let Some(folder) = self.block_folder(node).and_then(|block| self.inside(&block.join(path))) else {
             return Vec::new();
         };
         self.names(&folder).into_iter().filter(|name| folder.join(name).is_dir()).collect()
@@ -159,7 +170,7 @@ impl<'a> Traces<'a> {
         let index = iteration.saturating_sub(1);
         let own = [iteration_folder(folder, iteration).join("output.md"), folder.join(format!("run-{index}.md"))];
         let single = is_last.then(|| folder.join("output.md"));
-        let files = own.into_iter().chain(single).filter_map(|path| inside(self.project, &path));
+        let files = own.into_iter().chain(single).filter_map(|path| self.inside(&path));
         files.into_iter().find(|path| path.is_file())
     }
 

@@ -158,7 +158,9 @@ impl<'a> Git<'a> {
             command = command.stdin(guard.lock.as_stdin()?).cancelled_by(&guard.cancel);
         }
         // The messages of git are read below, so they must be English.
-        Ok(command.args(arguments.iter().copied()).env(env_vars::LC_ALL, "C").capture(most)?)
+        let command = command.args(arguments.iter().copied()).env(env_vars::LC_ALL, "C");
+        // A look at the user's checkout leaves no lock there when it is killed.
+        Ok(command.env(env_vars::GIT_OPTIONAL_LOCKS, "0").capture(most)?)
     }
 }
 

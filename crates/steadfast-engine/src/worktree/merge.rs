@@ -97,6 +97,7 @@ impl Merge {
             if let Some(conflict) = self.merge_one(&place, &record)? {
                 return Ok(conflict);
             }
+            durable::sync_file_system(directory)?;
             crash::point(CrashPoint::BranchMerged);
         }
         self.forget()?;
@@ -107,7 +108,7 @@ impl Merge {
     fn resume(&self, place: &MergePlace<'_>) -> Result<Option<Merged>, WorktreeError> {
         let (record, head) = (self.read()?, place.merge_head());
         if record.is_some() {
-            place.remove_stale_lock(&self.record)?;
+            place.remove_stale_locks(&self.record)?;
         }
         match (record, head) {
             (None, None) => Ok(None),
@@ -117,14 +118,20 @@ impl Merge {
                 let files = if files.is_empty() { record.files.clone() } else { files };
                 if files.is_empty() {
                     place.commit()?;
+                    durable::sync_file_system(place.directory)?;
                     return Ok(None);
                 }
                 self.conflict(record, files).map(Some)
             }
             (_, Some(_)) => Err(WorktreeError::OtherMerge(place.directory.to_owned())),
             (Some(record), None) => {
-                if record.directory == place.directory && place.commit_of("HEAD")? == record.before {
-                    cut_off::take_back(place, &record)?;
+                if record.directory == place.directory {
+                    if place.commit_of("HEAD")? == record.before {
+                        cut_off::take_back(place, &record)?;
+                    } else {
+                        cut_off::complete(place, &record)?;
+                        durable::sync_file_system(place.directory)?;
+                    }
                 }
                 self.forget()?;
                 Ok(None)
@@ -189,7 +196,7 @@ impl Merge {
         let place = MergePlace { guard: &guard, directory: &record.directory, worktree: self.worktree.as_ref() };
         let is_begun = record.directory.is_dir() && place.commit_of("HEAD").is_ok_and(|head| head == record.before);
         if is_begun {
-            place.remove_stale_lock(&self.record)?;
+            place.remove_stale_locks(&self.record)?;
         }
         let head = place.merge_head().filter(|_| is_begun);
         let is_ours = head.as_ref() == Some(&record.tip);

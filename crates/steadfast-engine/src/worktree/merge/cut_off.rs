@@ -1,5 +1,6 @@
-//! What a killed git leaves of a merge: some files of the result, without a sign that a merge is in progress. Such files
-//! are put back only if their content is that of the merge, whole or cut off, so that no other change is lost.
+//! What a killed git or a power cut leaves of a merge: some files of the result without a sign that a merge is in progress,
+//! or a committed merge without some of its files. Such files are changed only if their content is that of the merge, whole
+//! or cut off, or that of before, so that no other change is lost.
 
 use std::path::Path;
 
@@ -26,8 +27,34 @@ pub(super) fn take_back(place: &MergePlace<'_>, record: &MergeRecord) -> Result<
         place.git(&["checkout", "--quiet", "HEAD", "--", &format!(":(top,literal){file}")])?;
     }
     for file in added.iter().filter(|file| is_of_merge(file)) {
-        place.git(&["rm", "--cached", "--quiet", "--ignore-unmatch", "--", &format!(":(top,literal){file}")])?;
+        // The index may have the whole file, of which the disk has a part.
+        place.git(&[
+            "rm",
+            "--cached",
+            "--force",
+            "--quiet",
+            "--ignore-unmatch",
+            "--",
+            &format!(":(top,literal){file}"),
+        ])?;
         durable::if_exists(fs_err::remove_file(root.join(file)))?;
+    }
+    Ok(())
+}
+
+/// Makes files of a committed merge again that a power cut took. Git syncs its own files, not those that people see.
+pub(super) fn complete(place: &MergePlace<'_>, record: &MergeRecord) -> Result<(), WorktreeError> {
+    if !place.has(&record.tip)? {
+        return Ok(());
+    }
+    let root = place.root()?;
+    let merged =
+        place.paths(&["diff", "--name-only", "--diff-filter=d", "--no-renames", "-z", &record.before, "HEAD"])?;
+    for file in place.uncommitted()?.iter().filter(|file| merged.contains(file)) {
+        let path = root.join(file);
+        if is_part_of(place, &path, "HEAD", file) || is_as_in(place, &path, &record.before, file) {
+            place.git(&["checkout", "--quiet", "HEAD", "--", &format!(":(top,literal){file}")])?;
+        }
     }
     Ok(())
 }
@@ -41,6 +68,12 @@ fn result_of(place: &MergePlace<'_>, record: &MergeRecord) -> Result<Option<Stri
     let text = String::from_utf8_lossy(&printed.stdout).into_owned();
     let is_tree = |line: &&str| line.len() >= 40 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
     Ok(text.lines().next().filter(is_tree).filter(|_| is_known).map(str::to_owned))
+}
+
+/// Whether a file has the content that it has in a commit.
+fn is_as_in(place: &MergePlace<'_>, path: &Path, commit: &str, file: &str) -> bool {
+    let known = place.reading().bytes(&["cat-file", "blob", &format!("{commit}:{file}")], FILE_BYTES);
+    known.is_ok_and(|known| bounded::whole(path, FILE_BYTES).is_ok_and(|found| found == known))
 }
 
 /// Whether a file is the beginning of what a tree has there, or is missing.

@@ -10,6 +10,9 @@ use crate::footprint;
 use crate::worktree::Worktree;
 use crate::worktree::git::{FALLBACK, Git, Guard, WorktreeError};
 
+/// What git locks in the git directory of a checkout while it merges.
+const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "ORIG_HEAD.lock", "AUTO_MERGE.lock"];
+
 /// Where a merge happens.
 pub(super) struct MergePlace<'a> {
     pub(super) guard: &'a Guard,
@@ -30,14 +33,17 @@ impl MergePlace<'_> {
         }
     }
 
-    /// Removes the lock file that a killed git left in the checkout. The user's own git may work there as well: the lock is
-    /// stale only if it is newer than the record of our merge and no git runs there.
-    pub(super) fn remove_stale_lock(&self, record: &Path) -> Result<(), WorktreeError> {
-        let lock = self.directory.join(self.reading().text(&["rev-parse", "--git-path", "index.lock"])?);
+    /// Removes lock files that a killed git left in the checkout. The user's own git may work there as well: a lock is stale
+    /// only if it is newer than the record of our merge and no git runs there.
+    pub(super) fn remove_stale_locks(&self, record: &Path) -> Result<(), WorktreeError> {
         let written = |path: &Path| fs_err::metadata(path).and_then(|found| found.modified());
-        let (Ok(locked), Ok(recorded)) = (written(&lock), written(record)) else { return Ok(()) };
-        if locked >= recorded && !process::works_in("git", &self.root()?) {
-            durable::if_exists(fs_err::remove_file(lock))?;
+        let Ok(recorded) = written(record) else { return Ok(()) };
+        for name in LOCKS {
+            let lock = self.directory.join(self.reading().text(&["rev-parse", "--git-path", name])?);
+            let is_newer = written(&lock).is_ok_and(|locked| locked >= recorded);
+            if is_newer && !process::works_in("git", &self.root()?) {
+                durable::if_exists(fs_err::remove_file(lock))?;
+            }
         }
         Ok(())
     }
