@@ -6,7 +6,7 @@ mod import;
 use std::io::{self, Write};
 
 use steadfast_memory::transfer::{
-    Counts, Heading, LONGEST_LINE, Line, LineError, Link, SessionLine, StatedLine, TaskLine,
+    ExportCounts, ExportError, ExportLine, Heading, LONGEST_LINE, SessionEntry, SessionLink, StatedEntry, TaskEntry,
 };
 use steadfast_model::clock::Millis;
 use steadfast_model::redact::redact;
@@ -20,7 +20,7 @@ const PAGE: usize = 500;
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     #[error("{0}")]
-    Line(#[from] LineError),
+    ExportLine(#[from] ExportError),
     #[error("cannot read the file: {0}")]
     Unreadable(io::Error),
     #[error("cannot write the export: {0}")]
@@ -32,7 +32,7 @@ pub enum TransferError {
 impl TransferError {
     pub fn hint(&self) -> String {
         match self {
-            Self::Line(error) => error.hint(),
+            Self::ExportLine(error) => error.hint(),
             Self::Unreadable(_) => format!("give a file with lines of at most {LONGEST_LINE} bytes, or - for stdin"),
             Self::Unwritten(_) => "check the path and the free space of its disk".to_owned(),
             Self::Store(error) => error.hint().to_owned(),
@@ -41,21 +41,26 @@ impl TransferError {
 }
 
 /// Writes the memory of sessions.
-pub fn export(db: Db<'_>, session_ids: &[String], now: Millis, out: &mut dyn Write) -> Result<Counts, TransferError> {
-    let mut writer = Writer { out, counts: Counts::default() };
+pub fn export(
+    db: Db<'_>,
+    session_ids: &[String],
+    now: Millis,
+    out: &mut dyn Write,
+) -> Result<ExportCounts, TransferError> {
+    let mut writer = Writer { out, counts: ExportCounts::default() };
     writer.line(&Heading::new(now))?;
     for id in session_ids {
         writer.session(db, id)?;
     }
     let counts = writer.counts;
-    writer.line(&Line::End(counts))?;
+    writer.line(&ExportLine::End(counts))?;
     writer.out.flush()?;
     Ok(counts)
 }
 
 struct Writer<'a> {
     out: &'a mut dyn Write,
-    counts: Counts,
+    counts: ExportCounts,
 }
 
 impl Writer<'_> {
@@ -64,15 +69,15 @@ impl Writer<'_> {
         Ok(self.out.write_all(b"\n")?)
     }
 
-    fn put(&mut self, line: &Line) -> Result<(), TransferError> {
+    fn put(&mut self, line: &ExportLine) -> Result<(), TransferError> {
         self.counts.note(line);
         self.line(line)
     }
 
     fn session(&mut self, db: Db<'_>, id: &str) -> Result<(), TransferError> {
-        self.put(&Line::Session(session_line(db, id)?))?;
+        self.put(&ExportLine::Session(session_line(db, id)?))?;
         for goal in db.stated_history(id)? {
-            self.put(&Line::StatedGoal(StatedLine {
+            self.put(&ExportLine::StatedGoal(StatedEntry {
                 objective: redact(&goal.objective).into_owned(),
                 status: goal.status,
                 set_at_ms: goal.set_at_ms,
@@ -81,7 +86,7 @@ impl Writer<'_> {
         }
         for task in tasks(db, id)? {
             let subject = redact(&task.subject).into_owned();
-            self.put(&Line::Task(TaskLine { subject, ..task }))?;
+            self.put(&ExportLine::Task(TaskEntry { subject, ..task }))?;
         }
         let mut after = 0;
         loop {
@@ -90,22 +95,22 @@ impl Writer<'_> {
             let Some(last) = page.last() else { break };
             after = last.id;
             for event in page {
-                self.put(&Line::of_event(event))?;
+                self.put(&ExportLine::of_event(event))?;
             }
         }
         Ok(())
     }
 }
 
-fn session_line(db: Db<'_>, id: &str) -> Result<SessionLine, StoreError> {
+fn session_line(db: Db<'_>, id: &str) -> Result<SessionEntry, StoreError> {
     let known = db.session(id)?;
     let goal = db.goal(id)?;
     let session = known.as_ref();
     let link = |link| match link {
-        ParentLink::Fork => Link::Fork,
-        ParentLink::Clear => Link::Clear,
+        ParentLink::Fork => SessionLink::Fork,
+        ParentLink::Clear => SessionLink::Clear,
     };
-    Ok(SessionLine {
+    Ok(SessionEntry {
         session_id: id.to_owned(),
         host: session.map(|session| session.host).or(goal.map(|goal| goal.host)).unwrap_or_default(),
         project: session.map(|session| redact(&session.project_dir).into_owned()).unwrap_or_default(),
@@ -118,8 +123,8 @@ fn session_line(db: Db<'_>, id: &str) -> Result<SessionLine, StoreError> {
     })
 }
 
-fn tasks(db: Db<'_>, id: &str) -> Result<Vec<TaskLine>, StoreError> {
-    let line = |(task, changed_at_ms): (steadfast_model::memory::Task, Millis)| TaskLine {
+fn tasks(db: Db<'_>, id: &str) -> Result<Vec<TaskEntry>, StoreError> {
+    let line = |(task, changed_at_ms): (steadfast_model::memory::Task, Millis)| TaskEntry {
         id: task.id,
         subject: task.subject,
         status: task.status,

@@ -1,4 +1,4 @@
-//! Session memory as JSON Lines, for another machine: the lines of the format, and [`Lines`], which reads them. The first
+//! Session memory as JSON Lines, for another machine: the lines of the format, and [`ExportReader`], which reads them. The first
 //! line names the format, then come sessions, each followed by what is remembered of it, and the last line counts them,
 //! so that a file that was cut off is noticed. What is read is text from outside: it gets the bounds of captured text.
 
@@ -13,9 +13,9 @@ use steadfast_model::memory::stated::StatedStatus;
 use steadfast_model::memory::{Category, Importance, MemoryEvent, TaskStatus};
 use steadfast_model::redact::redact;
 
-pub use additions::{Additions, Here, MovedGoal, additions};
-pub use fault::{Fault, LineError};
-pub use lines::{LONGEST_LINE, Lines, Recorded};
+pub use additions::{Additions, KnownMemory, MovedGoal, additions};
+pub use fault::{ExportError, LineFault};
+pub use lines::{ExportReader, ExportedSession, LONGEST_LINE};
 
 pub const FORMAT: &str = "steadfast-session-memory";
 /// A later version may add fields to lines; everything else gets a new number.
@@ -39,20 +39,20 @@ impl Heading {
 /// Every other line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Line {
-    Session(SessionLine),
+pub enum ExportLine {
+    Session(SessionEntry),
     /// Of the session before it, as are tasks and events; oldest first.
-    StatedGoal(StatedLine),
+    StatedGoal(StatedEntry),
     /// In the client's order.
-    Task(TaskLine),
+    Task(TaskEntry),
     /// Oldest first.
-    Event(EventLine),
+    Event(EventEntry),
     /// The last line.
-    End(Counts),
+    End(ExportCounts),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionLine {
+pub struct SessionEntry {
     pub session_id: String,
     pub host: Host,
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct SessionLine {
     #[serde(default)]
     pub cwd: String,
     pub parent_session_id: Option<String>,
-    pub parent_link: Option<Link>,
+    pub parent_link: Option<SessionLink>,
     /// Unknown if only memory is left of the session.
     pub started_at_ms: Option<Millis>,
     pub last_seen_ms: Option<Millis>,
@@ -71,13 +71,13 @@ pub struct SessionLine {
 /// How a session came from its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Link {
+pub enum SessionLink {
     Fork,
     Clear,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StatedLine {
+pub struct StatedEntry {
     pub objective: String,
     pub status: StatedStatus,
     pub set_at_ms: Millis,
@@ -85,7 +85,7 @@ pub struct StatedLine {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskLine {
+pub struct TaskEntry {
     pub id: String,
     pub subject: String,
     pub status: TaskStatus,
@@ -93,7 +93,7 @@ pub struct TaskLine {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventLine {
+pub struct EventEntry {
     pub category: Category,
     pub kind: String,
     pub importance: Importance,
@@ -113,29 +113,29 @@ fn once() -> i64 {
 
 /// How many lines of each kind there are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct ExportCounts {
     pub sessions: u64,
     pub stated_goals: u64,
     pub tasks: u64,
     pub events: u64,
 }
 
-impl Counts {
-    pub fn note(&mut self, line: &Line) {
+impl ExportCounts {
+    pub fn note(&mut self, line: &ExportLine) {
         match line {
-            Line::Session(_) => self.sessions += 1,
-            Line::StatedGoal(_) => self.stated_goals += 1,
-            Line::Task(_) => self.tasks += 1,
-            Line::Event(_) => self.events += 1,
-            Line::End(_) => {}
+            ExportLine::Session(_) => self.sessions += 1,
+            ExportLine::StatedGoal(_) => self.stated_goals += 1,
+            ExportLine::Task(_) => self.tasks += 1,
+            ExportLine::Event(_) => self.events += 1,
+            ExportLine::End(_) => {}
         }
     }
 }
 
-impl Line {
+impl ExportLine {
     /// The line of a stored event. Stored text has no secrets that were known when it was stored; here is another look.
     pub fn of_event(event: MemoryEvent) -> Self {
-        Self::Event(EventLine {
+        Self::Event(EventEntry {
             category: event.category,
             kind: event.kind,
             importance: event.importance,

@@ -4,7 +4,9 @@
 
 use std::io::{self, BufReader, Read, Seek};
 
-use steadfast_memory::transfer::{Fault, Here, LONGEST_LINE, Lines, Link, Recorded, TaskLine, additions};
+use steadfast_memory::transfer::{
+    ExportReader, ExportedSession, KnownMemory, LONGEST_LINE, LineFault, SessionLink, TaskEntry, additions,
+};
 use steadfast_model::clock::Millis;
 use steadfast_model::memory::stated::StatedGoal;
 use steadfast_model::memory::{EVENTS_KEPT, MemoryEvent, Task};
@@ -45,11 +47,11 @@ pub fn import(
     expires_before: Option<Millis>,
     now: Millis,
 ) -> Result<Imported, TransferError> {
-    read(source, Lines::checking(now), |_| Ok(()))?;
+    read(source, ExportReader::checking(now), |_| Ok(()))?;
     let mut store = open_store()?;
     let mut report = Imported::default();
     let mut batch = Batch::default();
-    read(source, Lines::new(now), |recorded| {
+    read(source, ExportReader::new(now), |recorded| {
         if expires_before.is_some_and(|before| last_active(&recorded) < before) {
             report.expiring += 1;
         }
@@ -62,8 +64,8 @@ pub fn import(
 /// Passes each session of a file on.
 fn read(
     source: &mut (impl Read + Seek),
-    mut lines: Lines,
-    mut take: impl FnMut(Recorded) -> Result<(), TransferError>,
+    mut lines: ExportReader,
+    mut take: impl FnMut(ExportedSession) -> Result<(), TransferError>,
 ) -> Result<(), TransferError> {
     source.rewind().map_err(TransferError::Unreadable)?;
     let mut reader = BufReader::new(source);
@@ -73,7 +75,7 @@ fn read(
             Ok(true) => {}
             Ok(false) => break,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                return Err(lines.error_in_next(Fault::TooLong).into());
+                return Err(lines.error_in_next(LineFault::TooLong).into());
             }
             Err(error) => return Err(TransferError::Unreadable(error)),
         }
@@ -85,8 +87,8 @@ fn read(
 }
 
 /// A session, or a part of one that is too large for one transaction.
-struct Step {
-    recorded: Recorded,
+struct ImportStep {
+    recorded: ExportedSession,
     is_last: bool,
 }
 
@@ -104,14 +106,19 @@ struct Written {
 /// What is written in one transaction.
 #[derive(Default)]
 struct Batch {
-    steps: Vec<Step>,
+    steps: Vec<ImportStep>,
     weight: usize,
     /// What earlier parts of the next session changed.
     begun: Option<Written>,
 }
 
 impl Batch {
-    fn take(&mut self, store: &mut Store, recorded: Recorded, report: &mut Imported) -> Result<(), TransferError> {
+    fn take(
+        &mut self,
+        store: &mut Store,
+        recorded: ExportedSession,
+        report: &mut Imported,
+    ) -> Result<(), TransferError> {
         report.events_left_out += recorded.left_out;
         report.stated_goals_already_here += recorded.stated.len();
         report.tasks_already_here += recorded.tasks.len();
@@ -182,7 +189,7 @@ fn of_event(event: &MemoryEvent) -> usize {
     ROW + event.subject.len() + event.text.len()
 }
 
-fn weight(recorded: &Recorded) -> usize {
+fn weight(recorded: &ExportedSession) -> usize {
     let goals = recorded.stated.iter().map(|goal| ROW + goal.objective.len());
     let tasks = recorded.tasks.iter().map(|task| ROW + task.subject.len());
     ROW + recorded.events.iter().map(of_event).chain(goals).chain(tasks).sum::<usize>()
@@ -190,7 +197,7 @@ fn weight(recorded: &Recorded) -> usize {
 
 /// Cuts the oldest events off until the rest fits into one transaction. Events of one moment stay together, so that the
 /// next import can see by the time of the newest event what is missing.
-fn parts(mut recorded: Recorded) -> Vec<Step> {
+fn parts(mut recorded: ExportedSession) -> Vec<ImportStep> {
     let mut parts = Vec::new();
     let mut left = weight(&recorded);
     let mut events = std::mem::take(&mut recorded.events).into_iter().peekable();
@@ -205,26 +212,26 @@ fn parts(mut recorded: Recorded) -> Vec<Step> {
         }
         left = left.saturating_sub(taken);
         let session = recorded.session.clone();
-        let part = Recorded { session, stated: Vec::new(), tasks: Vec::new(), events: some, left_out: 0 };
-        parts.push(Step { recorded: part, is_last: false });
+        let part = ExportedSession { session, stated: Vec::new(), tasks: Vec::new(), events: some, left_out: 0 };
+        parts.push(ImportStep { recorded: part, is_last: false });
     }
     recorded.events = events.collect();
-    parts.push(Step { recorded, is_last: true });
+    parts.push(ImportStep { recorded, is_last: true });
     parts
 }
 
-fn write(db: Db<'_>, step: &Step) -> Result<Written, StoreError> {
+fn write(db: Db<'_>, step: &ImportStep) -> Result<Written, StoreError> {
     let recorded = &step.recorded;
     let id = recorded.session.session_id.as_str();
     let known = db.session(id)?;
     let all = MemoryFilter { category: None, after: Some(0) };
-    let here = Here {
+    let here = KnownMemory {
         newest_event_ms: db.newest_event_time(id)?,
         events: db.events_of(id, all, 2 * EVENTS_KEPT)?,
         stated: db.stated_history(id)?,
         tasks: tasks(db, id)?,
     };
-    let was_known = known.is_some() || here != Here::default();
+    let was_known = known.is_some() || here != KnownMemory::default();
     let additions = additions(&here, recorded);
     let mut change = Written {
         was_known,
@@ -254,7 +261,7 @@ fn write(db: Db<'_>, step: &Step) -> Result<Written, StoreError> {
         })?;
     }
     let of_line =
-        |task: TaskLine| (Task { id: task.id, subject: task.subject, status: task.status }, task.changed_at_ms);
+        |task: TaskEntry| (Task { id: task.id, subject: task.subject, status: task.status }, task.changed_at_ms);
     let changed: Vec<_> = additions.tasks.into_iter().map(of_line).collect();
     db.put_imported_tasks(id, &changed)?;
     if step.is_last {
@@ -264,12 +271,12 @@ fn write(db: Db<'_>, step: &Step) -> Result<Written, StoreError> {
 }
 
 /// The newest thing that the file knows of a session.
-fn last_active(recorded: &Recorded) -> Millis {
+fn last_active(recorded: &ExportedSession) -> Millis {
     let events = recorded.events.last().map(|event| event.created_at_ms);
     events.max(recorded.session.last_seen_ms).unwrap_or_default()
 }
 
-fn session(recorded: &Recorded) -> Session {
+fn session(recorded: &ExportedSession) -> Session {
     let line = &recorded.session;
     Session {
         session_id: line.session_id.clone(),
@@ -278,8 +285,8 @@ fn session(recorded: &Recorded) -> Session {
         project_dir: line.project.clone(),
         parent_session_id: line.parent_session_id.clone(),
         parent_link: line.parent_link.map(|link| match link {
-            Link::Fork => ParentLink::Fork,
-            Link::Clear => ParentLink::Clear,
+            SessionLink::Fork => ParentLink::Fork,
+            SessionLink::Clear => ParentLink::Clear,
         }),
         started_at_ms: line.started_at_ms.unwrap_or_default(),
         last_seen_ms: line.last_seen_ms.unwrap_or_default(),

@@ -265,33 +265,33 @@ fn read(kind: RunKind, file: &Path, origin: DefinitionOrigin) -> Result<Definiti
 
 /// Why there is no prompt.
 #[derive(Debug)]
-pub(super) enum PromptError {
+pub(super) enum PromptFault {
     /// The definition is wrong.
-    Fault { what: String, fix: String },
+    Wrong { what: String, fix: String },
     /// It cannot be read, right or wrong.
     Io(io::Error),
 }
 
-impl From<io::Error> for PromptError {
+impl From<io::Error> for PromptFault {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl PromptError {
+impl PromptFault {
     fn fault(what: String, fix: impl Into<String>) -> Self {
-        Self::Fault { what, fix: fix.into() }
+        Self::Wrong { what, fix: fix.into() }
     }
 }
 
 impl Prompts {
     /// The text of a prompt and its file. `name` is the value of `prompt:`.
-    pub(super) fn read(&self, name: Option<&str>) -> Result<(String, String), PromptError> {
+    pub(super) fn read(&self, name: Option<&str>) -> Result<(String, String), PromptFault> {
         let wanted = name.unwrap_or("prompt");
         let is_plain = Path::new(wanted).components().all(|part| matches!(part, Component::Normal(_)));
         if !is_plain || wanted.is_empty() {
             let what = format!("the prompt `{wanted}` is not in the loop type's folder");
-            return Err(PromptError::fault(what, "name a file in it"));
+            return Err(PromptFault::fault(what, "name a file in it"));
         }
         let stem = wanted.strip_suffix(".md").unwrap_or(wanted);
         let stem = stem.strip_prefix("prompts/").unwrap_or(stem);
@@ -313,25 +313,25 @@ impl Prompts {
             }
         }
         let fix = format!("create `{}` or `{}`", files[1], files[0]);
-        Err(PromptError::fault(format!("there is no prompt `{wanted}`"), fix))
+        Err(PromptFault::fault(format!("there is no prompt `{wanted}`"), fix))
     }
 }
 
-fn read_prompt(folder: &Path, path: &Path) -> Result<String, PromptError> {
+fn read_prompt(folder: &Path, path: &Path) -> Result<String, PromptFault> {
     let shown = path.display();
     if !fs_err::canonicalize(path)?.starts_with(fs_err::canonicalize(folder)?) {
         let what = format!("`{shown}` is a link that leaves its folder");
-        return Err(PromptError::fault(what, "put the prompt into the folder"));
+        return Err(PromptFault::fault(what, "put the prompt into the folder"));
     }
     let bytes = match bounded::start_of(path, MAX_PROMPT + 1) {
         Ok(part) => part.bytes,
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
-            return Err(PromptError::fault(error.to_string(), "put the text into a plain file"));
+            return Err(PromptFault::fault(error.to_string(), "put the text into a plain file"));
         }
         Err(error) => return Err(error.into()),
     };
     if bytes.len() as u64 > MAX_PROMPT {
-        return Err(PromptError::fault(format!("`{shown}` is larger than {MAX_PROMPT} bytes"), "shorten it"));
+        return Err(PromptFault::fault(format!("`{shown}` is larger than {MAX_PROMPT} bytes"), "shorten it"));
     }
-    String::from_utf8(bytes).map_err(|_| PromptError::fault(format!("`{shown}` is not UTF-8 text"), "save it as UTF-8"))
+    String::from_utf8(bytes).map_err(|_| PromptFault::fault(format!("`{shown}` is not UTF-8 text"), "save it as UTF-8"))
 }

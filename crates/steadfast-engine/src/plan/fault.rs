@@ -37,10 +37,10 @@ const MAX_FAULTS: usize = 100;
 
 /// The faults found so far. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Faults(Rc<RefCell<Found>>);
+pub(super) struct Faults(Rc<RefCell<FaultList>>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct FaultList {
     faults: Vec<Fault>,
     unreadable: Option<io::Error>,
 }

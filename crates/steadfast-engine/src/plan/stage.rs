@@ -5,7 +5,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::{AgentKind, EnvVariable};
 
 use super::agents::{AgentDef, agent, agents};
-use super::catalogue::{DefinitionSource, PromptError};
+use super::catalogue::{DefinitionSource, PromptFault};
 use super::fault::{Faults, Location};
 use super::keys::{
     Inherit as _, LocatedText, Setting, Value, count, count_or_zero, duration, keys, located_text, text, texts,
@@ -292,8 +292,8 @@ fn read_prompt(stated: Option<&StagePrompt>, source: &DefinitionSource, at: &Loc
         }
         Err(error) => {
             match error {
-                PromptError::Fault { what, fix } => stated.map_or(at, |prompt| &prompt.at).error(what, fix),
-                PromptError::Io(error) => faults.unreadable(error),
+                PromptFault::Wrong { what, fix } => stated.map_or(at, |prompt| &prompt.at).error(what, fix),
+                PromptFault::Io(error) => faults.unreadable(error),
             }
             StagePrompt::of_file(at, String::new())
         }

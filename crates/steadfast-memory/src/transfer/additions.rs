@@ -7,17 +7,17 @@ use steadfast_model::clock::Millis;
 use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
 use steadfast_model::memory::{Category, MemoryEvent};
 
-use super::{Recorded, StatedLine, TaskLine};
+use super::{ExportedSession, StatedEntry, TaskEntry};
 
 /// What decides whether something is new here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Here {
+pub struct KnownMemory {
     pub newest_event_ms: Option<Millis>,
     pub events: Vec<MemoryEvent>,
     /// Oldest first.
     pub stated: Vec<StatedGoal>,
     /// Deleted ones too.
-    pub tasks: Vec<TaskLine>,
+    pub tasks: Vec<TaskEntry>,
 }
 
 /// What has to be written, in the order of the file.
@@ -26,10 +26,10 @@ pub struct Additions {
     pub events: Vec<MemoryEvent>,
     /// Events of here that happened again elsewhere, or that are resolved there, as they are to be.
     pub changed: Vec<MemoryEvent>,
-    pub stated: Vec<StatedLine>,
+    pub stated: Vec<StatedEntry>,
     /// Stated goals of here that got another status elsewhere.
     pub moved: Vec<MovedGoal>,
-    pub tasks: Vec<TaskLine>,
+    pub tasks: Vec<TaskEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct MovedGoal {
 }
 
 /// What is newer in the file than everything of its kind that is here.
-pub fn additions(here: &Here, recorded: &Recorded) -> Additions {
+pub fn additions(here: &KnownMemory, recorded: &ExportedSession) -> Additions {
     let is_new = |event: &&MemoryEvent| here.newest_event_ms.is_none_or(|newest| event.created_at_ms > newest);
     let (stated, moved) = stated(&here.stated, &recorded.stated);
     Additions {
@@ -67,10 +67,10 @@ fn changed(here: &[MemoryEvent], recorded: &[MemoryEvent]) -> Vec<MemoryEvent> {
     here.iter().filter_map(change).collect()
 }
 
-fn tasks(here: &[TaskLine], recorded: &[TaskLine]) -> Vec<TaskLine> {
+fn tasks(here: &[TaskEntry], recorded: &[TaskEntry]) -> Vec<TaskEntry> {
     let newest = here.iter().map(|task| task.changed_at_ms).max();
-    let known: HashMap<&str, &TaskLine> = here.iter().map(|task| (task.id.as_str(), task)).collect();
-    let is_new = |task: &&TaskLine| match known.get(task.id.as_str()) {
+    let known: HashMap<&str, &TaskEntry> = here.iter().map(|task| (task.id.as_str(), task)).collect();
+    let is_new = |task: &&TaskEntry| match known.get(task.id.as_str()) {
         Some(known) => task.changed_at_ms > known.changed_at_ms,
         None => newest.is_none_or(|newest| task.changed_at_ms > newest),
     };
@@ -78,12 +78,12 @@ fn tasks(here: &[TaskLine], recorded: &[TaskLine]) -> Vec<TaskLine> {
 }
 
 /// The goals to add, and those to move. What belongs to a durable goal of here is left alone: its words are that goal's.
-fn stated(here: &[StatedGoal], recorded: &[StatedLine]) -> (Vec<StatedLine>, Vec<MovedGoal>) {
+fn stated(here: &[StatedGoal], recorded: &[StatedEntry]) -> (Vec<StatedEntry>, Vec<MovedGoal>) {
     if here.iter().any(|goal| goal.goal_id.is_some() && goal.status.holds()) {
         return (Vec::new(), Vec::new());
     }
     let newest = here.iter().map(|goal| goal.set_at_ms).max();
-    let (mut added, mut moved): (Vec<StatedLine>, Vec<MovedGoal>) = (Vec::new(), Vec::new());
+    let (mut added, mut moved): (Vec<StatedEntry>, Vec<MovedGoal>) = (Vec::new(), Vec::new());
     for goal in recorded {
         let same = here.iter().find(|known| known.objective == goal.objective && known.set_at_ms == goal.set_at_ms);
         match same {
@@ -122,11 +122,11 @@ mod tests {
     use super::*;
     use StatedStatus::{Active, Done, Replaced};
 
-    fn line(objective: &str, status: StatedStatus, set_at_ms: Millis, changed_at_ms: Millis) -> StatedLine {
-        StatedLine { objective: objective.into(), status, set_at_ms, changed_at_ms }
+    fn line(objective: &str, status: StatedStatus, set_at_ms: Millis, changed_at_ms: Millis) -> StatedEntry {
+        StatedEntry { objective: objective.into(), status, set_at_ms, changed_at_ms }
     }
 
-    fn known(id: i64, goal: &StatedLine, goal_id: Option<&str>) -> StatedGoal {
+    fn known(id: i64, goal: &StatedEntry, goal_id: Option<&str>) -> StatedGoal {
         StatedGoal {
             id,
             session_id: "s".into(),
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_task_changes_only_if_it_changed_later() {
-        let task = |id: &str, at| TaskLine {
+        let task = |id: &str, at| TaskEntry {
             id: id.into(),
             subject: "x".into(),
             status: steadfast_model::memory::TaskStatus::Pending,

@@ -4,14 +4,14 @@ use super::{FORMAT, LONGEST_LINE, VERSION};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]
-pub struct LineError {
+pub struct ExportError {
     /// From 1.
     pub line: u64,
-    pub fault: Fault,
+    pub fault: LineFault,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum LineFault {
     #[error("there is nothing to import")]
     Empty,
     #[error("not an export of session memory")]
@@ -40,26 +40,26 @@ pub enum Fault {
     CutOff,
 }
 
-impl LineError {
+impl ExportError {
     pub fn hint(&self) -> String {
         const AGAIN: &str = "the file was cut off or changed; run `steadfast session export` again";
         match &self.fault {
-            Fault::Empty | Fault::Foreign | Fault::TooLong => {
+            LineFault::Empty | LineFault::Foreign | LineFault::TooLong => {
                 format!("give a file that `steadfast session export` wrote; its first line names {FORMAT}")
             }
-            Fault::OtherVersion(version) if *version > VERSION => {
+            LineFault::OtherVersion(version) if *version > VERSION => {
                 "install the newer steadfast that wrote it".to_owned()
             }
-            Fault::Time(_) => "check the clocks of both machines, then export again".to_owned(),
-            Fault::NotOfFormat(_) => "fix the line, or install the newer steadfast that wrote it".to_owned(),
-            Fault::SessionId(_) => "ids are 1 to 200 characters without control characters or slashes".to_owned(),
-            Fault::OtherVersion(_)
-            | Fault::NotJson(_)
-            | Fault::NoSession
-            | Fault::TooMany { .. }
-            | Fault::Miscounted
-            | Fault::AfterEnd
-            | Fault::CutOff => AGAIN.to_owned(),
+            LineFault::Time(_) => "check the clocks of both machines, then export again".to_owned(),
+            LineFault::NotOfFormat(_) => "fix the line, or install the newer steadfast that wrote it".to_owned(),
+            LineFault::SessionId(_) => "ids are 1 to 200 characters without control characters or slashes".to_owned(),
+            LineFault::OtherVersion(_)
+            | LineFault::NotJson(_)
+            | LineFault::NoSession
+            | LineFault::TooMany { .. }
+            | LineFault::Miscounted
+            | LineFault::AfterEnd
+            | LineFault::CutOff => AGAIN.to_owned(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 use steadfast_app::transfer::{self, Imported, TransferError};
 use steadfast_engine::durable;
-use steadfast_memory::transfer::Counts;
+use steadfast_memory::transfer::ExportCounts;
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::text;
 use steadfast_store::{Db, Store};
@@ -52,8 +52,8 @@ fn chosen(db: Db<'_>, context: &SessionContext, arguments: &ExportArgs) -> Resul
     Ok(ids)
 }
 
-fn exported(path: &Path, counts: &Counts) -> CommandOutput {
-    let Counts { sessions, stated_goals, tasks, events } = *counts;
+fn exported(path: &Path, counts: &ExportCounts) -> CommandOutput {
+    let ExportCounts { sessions, stated_goals, tasks, events } = *counts;
     let text = format!(
         "exported {}, {}, {} and {} to {}",
         count(sessions, "session"),
@@ -173,7 +173,7 @@ impl Seek for Input {
 impl From<TransferError> for CliError {
     fn from(error: TransferError) -> Self {
         let code = match &error {
-            TransferError::Line(_) | TransferError::Unreadable(_) => code::USAGE,
+            TransferError::ExportLine(_) | TransferError::Unreadable(_) => code::USAGE,
             TransferError::Unwritten(_) | TransferError::Store(_) => code::ENVIRONMENT,
         };
         Self::new(code, error.to_string(), error.hint())
