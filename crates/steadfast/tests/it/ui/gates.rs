@@ -47,7 +47,8 @@ fn nothing_is_shown_without_the_token() {
     let env = Env::new();
     let ui = Ui::start(&env, &[]);
     let host = ui.host();
-    let wrong = format!("{}0", &ui.cookie[..ui.cookie.len() - 1]);
+    let other_end = if ui.cookie.ends_with('0') { '1' } else { '0' };
+    let wrong = format!("{}{other_end}", &ui.cookie[..ui.cookie.len() - 1]);
     let other_name = ui.cookie.replace("steadfast_", "steadfast_1");
     for place in PLACES {
         for cookie in ["", "a=b", &wrong, &other_name, &format!("steadfast_{}=", ui.port)] {
